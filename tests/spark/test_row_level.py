@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,10 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     TableRecreatedError,
 )
+from iceberg_pyspark.spark.bridge.protocol.messages import Response
 from iceberg_pyspark.spark.bridge.writes import Writes
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
+from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level import run as run_module
@@ -156,11 +160,48 @@ def test_the_three_operations_from_python(
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
 
 
+@pytest.mark.release
+def test_an_explanation_shows_the_scans_and_changes_nothing(
+    session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t, spark, planned = table(), session.spark, []
+    plan_scan = HANDLERS["scan.plan"]
+
+    def counted(sessions: BridgeSessions, request: Any) -> Response:
+        planned.append(request)
+        return plan_scan(sessions, request)
+
+    monkeypatch.setitem(cast("dict[str, Handler]", HANDLERS), "scan.plan", counted)
+    folder = Path(t.location.removeprefix("file:"))
+    before = sorted(folder.rglob("*")), t.metadata.current_snapshot_id
+    source = "using (select 3L id, 'q' s) u on t.id = u.id"
+    for statement, expected in (
+        (f"delete from {t.name} where ID > 4 and g = 1", ["1 files", "GreaterThan(id,4)"]),
+        (f"delete from {t.name}", ["2 files"]),
+        (f"delete from {t.name} where id in (select id + 1 from {t.name})", ["2 files"] * 2),
+        (f"update {t.name} set s = 'z' where g = 0 and s > '3'", ["1 files", "GreaterThan(s,3)"]),
+        (f"update {t.name} set s = (select max(s) from {t.name}) where g = 7", ["0 files"]),
+        (f"merge into {t.name} t {source} when matched then update set s = u.s",
+         ["2 files", "EqualTo(id,3)"]),
+        (f"merge into {t.name} t {source} and t.g = 1 when matched then delete "
+         "when not matched then insert (id) values (u.id)", ["1 files"]),
+        (f"merge into {t.name} t {source} when not matched by source then delete", ["2 files"]),
+        (f"insert into {t.name} select * from {t.name} where id = 3", ["EqualTo(id,3)"]),
+    ):  # fmt: skip
+        for mode in ("", "formatted", "extended", "cost"):
+            text = spark.sql(f"explain {mode} {statement}").collect()[0][0]
+            for part in expected:
+                assert text.count(part) >= expected.count(part), (mode, text)
+            assert "IcebergPyParquetScan" in text
+    after = sorted(folder.rglob("*")), t.refresh().metadata.current_snapshot_id
+    assert after == before
+    planned.clear()
+    spark.sql(f"delete from {t.name} where g = 1")
+    assert not planned, "the scan is planned for an explanation only"
+
+
 def test_statements_of_spark(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
     t, spark = table(), session.spark
-    before = t.metadata.current_snapshot_id
-    spark.sql(f"explain extended delete from {t.name} where id = 1").collect()
-    assert t.refresh().metadata.current_snapshot_id == before, "an EXPLAIN has no side effects"
     spark.sql(f"delete from {t.name} where id in (select id from range(3)) and g = 0")
     spark.sql(f"update {t.name} set s = (select max(s) from {t.name}), g = 5 where id = 1")
     source = spark.createDataFrame([(3, "three"), (30, "thirty")], "id long, s string").alias("u")

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
@@ -25,6 +26,7 @@ import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
  */
 public class IcebergPyCommand extends V2CommandExec {
   private final LogicalPlan plan;
+  private SparkPlan explanation;
   public IcebergPyCommand(LogicalPlan plan) {
     super();
     this.plan = plan;
@@ -128,7 +130,13 @@ public class IcebergPyCommand extends V2CommandExec {
     return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava(map));
   }
 
-  public scala.collection.immutable.Seq innerChildren() { return plan.children(); }
+  public scala.collection.immutable.Seq innerChildren() {
+    if (explanation == null && IcebergPyExplanation.isAsked())
+      explanation = IcebergPyExplanation.of(plan);
+    return explanation == null
+        ? plan.children()
+        : IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {explanation}));
+  }
   public scala.collection.immutable.Seq output() { return IcebergPyBridge.seq(new ArrayList()); }
   public scala.collection.immutable.Seq children() { return IcebergPyBridge.seq(new ArrayList()); }
   public TreeNode withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) {
