@@ -75,7 +75,8 @@ say which features are native.
 {table}
 
 `session.describe()` and `python -m iceberg_pyspark.doctor` say the same about a session. If a
-release lacks a feature, `install()` logs one line about it, and:
+release lacks a feature, `install()` logs one line about it (about times with a zone in ORC files at
+level INFO), and:
 
 | without | what happens |
 | --- | --- |

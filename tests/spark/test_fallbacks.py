@@ -121,8 +121,10 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "secrets hidden in the event log",
     ]
     release = actual["release"]
-    assert len(actual["logged"]) == 11
-    for line, (name, why) in zip(actual["logged"], actual["missing"].items(), strict=True):
+    # that a release lacks the zones of ORC files is logged at INFO, which is not shown by default
+    logged = {n: why for n, why in actual["missing"].items() if n != ORC_ZONES.name}
+    assert f"({actual['missing'][ORC_ZONES.name]})" in actual["described"]
+    for line, (name, why) in zip(actual["logged"], logged.items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in actual["described"]
     assert "BatchOfTomorrow" in actual["missing"]["native scans"]

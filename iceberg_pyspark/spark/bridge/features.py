@@ -7,6 +7,7 @@ Iceberg is first installed; users of a feature call `Bridge.has`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,12 +39,15 @@ from iceberg_pyspark.spark.bridge.java_modules import (
 class Feature:
     """A feature of `install()`; `otherwise` is a sentence that says what happens without the
     feature.
+
+    `log_level` is that of the line that says so: few users notice that a minor one is missing.
     """
 
     name: str
     modules: tuple[str, ...] = ()
     internals: tuple[str, ...] = ()
     otherwise: str
+    log_level: int = logging.WARNING
 
 
 NATIVE_SCAN = Feature(
@@ -79,6 +83,7 @@ ORC_ZONES = Feature(
     modules=(PARQUET_SCAN,),
     internals=("parquet_scan", "orc_readers", "orc_zones"),
     otherwise="Python reads ORC files of tables that ever had such a column",
+    log_level=logging.INFO,
 )
 NATIVE_SOURCE = Feature(
     name='native scans of format("iceberg-py")',

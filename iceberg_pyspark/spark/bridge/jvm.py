@@ -63,7 +63,7 @@ class Bridge:
                 internals = json.loads(self._plans.missingInternals(spark._jsparkSession))
                 _missing_features[gateway] = missing_features(modules.failures, internals)
                 for feature in self.missing_features:
-                    _log.warning("%s", self._why_missing(feature))
+                    _log.log(feature.log_level, "%s", self._why_missing(feature))
                 if self.has(NATIVE_SCAN):
                     self.scans.prepare()
         self.sessions = JvmSessions(self._plans)
