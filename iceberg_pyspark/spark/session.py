@@ -41,6 +41,7 @@ from iceberg_pyspark.spark.spark_table import (
 )
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
+from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
 
@@ -117,6 +118,10 @@ class IcebergSession:
         self.bridge = bridge
         self._portable_because = portable_because
         self.catalogs = CatalogCallbacks() if catalogs is None else catalogs
+
+    def __repr__(self) -> str:
+        tables = "native" if self.is_native else f"portable: {self._portable_because}"
+        return printable(f"IcebergSession on Spark {self.spark.version}, {tables}")
 
     @property
     def is_native(self) -> bool:

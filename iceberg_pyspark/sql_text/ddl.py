@@ -51,6 +51,13 @@ _TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
     "date_hour": (HourTransform(), "_hour"),
     "void": (VoidTransform(), "_null"),
 }
+# how Spark writes what its users ask for by other names
+_OF_SPARK = {
+    "sorted_bucket": "buckets of Iceberg have no order of their own; leave sortBy (SORTED BY) out, "
+    "and set the table's order with ALTER TABLE ... WRITE ORDERED BY",
+    "cluster_by": "Iceberg has no clustering columns; leave clusterBy (CLUSTER BY) out, and use "
+    "partitionBy (PARTITIONED BY), or set the table's order with ALTER TABLE ... WRITE ORDERED BY",
+}
 
 
 def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
@@ -184,12 +191,16 @@ def _transform(
     find: Callable[[str], tuple[str, int]],
 ) -> Term:
     # Python's int() refuses numbers of thousands of digits
+    if (why := _OF_SPARK.get(function)) is not None:
+        raise InvalidRequestError(f"'{term_text}': {why}")
     numbers = [
         int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
     ]
     columns = [a for a in arguments if not a.isdecimal()]
     if len(columns) != 1:
-        raise InvalidRequestError(f"'{term_text}': a transform takes one column")
+        raise InvalidRequestError(
+            f"'{term_text}': a transform takes one column; write one transform for each column"
+        )
     name, source_id = find(columns[0])
     if function in ("bucket", "truncate"):
         if len(numbers) != 1 or not 1 <= numbers[0] <= MAX_INT32:

@@ -126,6 +126,38 @@ def test_partition_by(spark: SparkSession, lake: IcebergSession) -> None:
     assert ids(spark, "lake.db.parts") == list(range(6))
 
 
+def test_what_iceberg_does_not_have_is_refused_by_its_name(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    new = "lake.db.no_such_layout"
+    for write, message in (
+        (
+            lambda: writer(spark, 0).bucketBy(4, "id").sortBy("id").saveAsTable(new),
+            "leave sortBy .* out",
+        ),
+        (
+            lambda: writer(spark, 0).bucketBy(4, "id", "part").saveAsTable(new),
+            "one transform for each column",
+        ),
+        (lambda: writer(spark, 0).clusterBy("id").saveAsTable(new), r"leave clusterBy .* out"),
+        (lambda: writer(spark, 0).clusterBy("id").save(new), "leave clusterBy out, and use part"),
+        (
+            lambda: spark.sql(f"create table {new} (id int) using iceberg cluster by (id)"),
+            "Iceberg has no clustering columns",
+        ),
+    ):
+        with pytest.raises(IllegalArgumentException, match=message):
+            write()
+    assert not spark.catalog.tableExists(new)
+    assert lake.spark is spark
+
+
+def test_a_session_shows_what_it_is(lake: IcebergSession) -> None:
+    assert repr(lake) == f"IcebergSession on Spark {lake.spark.version}, native"
+    portable = IcebergSession(lake.spark, None, portable_because="there is\nno py4j")
+    assert repr(portable).endswith(r", portable: there is\nno py4j")
+
+
 @pytest.mark.release("how Spark passes options on")
 def test_options_keep_their_case_and_unknown_ones_are_refused(
     spark: SparkSession, lake: IcebergSession

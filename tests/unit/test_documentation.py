@@ -221,9 +221,11 @@ def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
 
 TROUBLESHOOTING = DOCS / "troubleshooting.md"
 OF_SPARK = {
+    "'save' does not support bucketBy",
     "CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND",
     "DATA_SOURCE_NOT_EXIST",
     "INSERT_COLUMN_ARITY_MISMATCH",
+    "The provided partitioning or clustering columns do not match the existing table's",
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.errors import IcebergError, NotFoundError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NotFoundError
 from iceberg_pyspark.spark.bridge.protocol.sources import (
     ExistingTable,
     HiddenColumns,
@@ -32,6 +32,9 @@ from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
 
 _PARTITIONED_BY = "__partition_columns"
 """The option that Spark makes of `partitionBy(...)`."""
+
+_CLUSTERED_BY = "__clustering_columns"
+"""The option that Spark makes of `clusterBy(...)`."""
 
 
 def options_in_session(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
@@ -65,6 +68,11 @@ def _as_options(spark: SparkSession, catalog: str) -> dict[str, str]:
 
 def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
     result = dict(options)
+    if _CLUSTERED_BY in result:
+        raise InvalidRequestError(
+            "Iceberg has no clustering columns: leave clusterBy out, and use partitionBy (the "
+            "option partitioned-by), or set the table's order with ALTER TABLE ... WRITE ORDERED BY"
+        )
     columns = result.pop(_PARTITIONED_BY, None)
     if columns is not None:
         result.setdefault("partitioned-by", ",".join(quoted(c) for c in json.loads(columns)))
