@@ -13,6 +13,7 @@ from tests.amounts import RUNS_MORE
 from tests.support.both_writers import JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table, snapshot_ids
+from tests.support.spark_settings import configured
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +110,59 @@ def overwrites(lake: Oracle, table: str, mode: str, isolation: str | None, base:
     except (PySparkException, Py4JJavaError):
         return False
     return True
+
+
+ADVISED = "spark.sql.iceberg.advisory-partition-size"
+UPDATE = "update {t} set id = -1 where mod(id, 2) = 0"
+# A change of 4 files, each read by its own task, in a mode, with an advisory size; if the table is
+# partitioned; the distribution mode; and how many files Java writes.
+CHANGES: list[tuple[str, str, str, bool, str, int]] = [
+    (UPDATE, "copy-on-write", "256m", False, "hash", 1),
+    (UPDATE, "copy-on-write", "100", False, "hash", 4),
+    (UPDATE, "copy-on-write", "100", True, "hash", 4),
+    (UPDATE, "merge-on-read", "256m", True, "hash", 1),
+    (UPDATE, "merge-on-read", "100", False, "hash", 4),
+    (UPDATE, "merge-on-read", "256m", False, "none", 4),
+    ("delete from {t} where mod(id, 2) = 0", "copy-on-write", "256m", False, "hash", 1),
+]
+if RUNS_MORE:
+    CHANGES += [
+        (change, mode, size, partitioned, by, 1 if (size, by) == ("256m", "hash") else 4)
+        for change, modes in (
+            (UPDATE, ("copy-on-write", "merge-on-read")),
+            ("delete from {t} where mod(id, 2) = 0", ("copy-on-write",)),
+        )
+        for mode in modes
+        for size in ("256m", "100")
+        for partitioned in (False, True)
+        for by in ("hash", "none")
+    ]
+
+
+def test_an_advisory_size_decides_how_many_files_a_change_writes(lake: Oracle) -> None:
+    counts: dict[str, list[int]] = {OURS: [], JAVAS: []}
+    for writer, of_writer in counts.items():
+        for number, (change, mode, size, partitioned, distribution, _) in enumerate(CHANGES):
+            table = f"{writer}.writes.advised_{number}_by_{writer}"
+            properties = ", ".join(
+                f"'write.{of}.mode' = '{mode}', 'write.{of}.distribution-mode' = '{distribution}'"
+                for of in ("update", "delete")
+            )
+            lake.sql(
+                f"create table {table} (id int, g string) using iceberg "
+                f"{'partitioned by (g)' if partitioned else ''} tblproperties ({properties}, "
+                "'read.split.open-file-cost' = '2147483647')"
+            )
+            for file in range(4):
+                rows = f"range({file * 100}, {file * 100 + 100}, 1, 1)"
+                lake.sql(f"insert into {table} select cast(id as int), 'a' from {rows}")
+            bytes_ = str(256 << 20) if size == "256m" else size
+            settings = {"spark.sql.shuffle.partitions": "4", ADVISED: bytes_}
+            with configured(lake.spark, settings):
+                lake.sql(change.format(t=table))
+            summary = lake.sql(
+                f"select summary from {table}.snapshots order by committed_at desc limit 1"
+            ).first()
+            of_writer.append(int(summary[0]["added-data-files"]))
+    expected = [count for *_, count in CHANGES]
+    assert counts == {OURS: expected, JAVAS: expected}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.spark.row_level.change_task import ChangeTask
@@ -47,7 +48,15 @@ def run_job(
         # Columns that cannot be written are refused here, not in every task.
         stored_schema(context.schema)
         bridge = target.session.bridge
-        if mode == "merge-on-read" and distribution.mode == "none" and not needs_no_rebalance():
+        is_a_write = _is_a_write(target.metadata, operation, mode)
+        advised_bytes = None if is_a_write else distribution.advised_bytes
+        has_no_keys = (
+            distribution.mode == "none" and properties.get(DISTRIBUTION_MODE.name) != "none"
+        )
+        if has_no_keys and advised_bytes is not None and _is_adaptive(target.session.spark):
+            # Spark splits this one group by the tasks that have read its rows, if it is larger.
+            frame = bridge.writes.rebalance(frame, [sql.lit(0)], advised_bytes)
+        elif has_no_keys and mode == "merge-on-read" and not needs_no_rebalance():
             # The rows are few and come from many files: without this, each task would write a file.
             frame = bridge.writes.rebalance(
                 frame, [], distribution.partition_bytes or _ADVISORY_BYTES
@@ -66,9 +75,18 @@ def _distribution(
     """
     properties = dict(settings.properties)
     own = ROW_LEVEL_DISTRIBUTION[operation]
-    as_a_write = (
-        operation == "merge" and mode == "copy-on-write" and metadata.default_spec.is_unpartitioned
-    )
-    if own.name in properties or not as_a_write:
+    if own.name in properties or not _is_a_write(metadata, operation, mode):
         properties[DISTRIBUTION_MODE.name] = own.of(properties)
     return properties
+
+
+def _is_a_write(metadata: TableMetadata, operation: OperationName, mode: Mode) -> bool:
+    """Return whether the rows are distributed like those of any other write."""
+    return (
+        operation == "merge" and mode == "copy-on-write" and metadata.default_spec.is_unpartitioned
+    )
+
+
+def _is_adaptive(spark: SparkSession) -> bool:
+    """Return whether Spark splits and merges the partitions of a shuffle by their size."""
+    return spark.conf.get("spark.sql.adaptive.enabled", "true") == "true"

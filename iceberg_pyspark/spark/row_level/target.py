@@ -257,7 +257,11 @@ class Target:
             size_in_bytes=self.size_in_bytes,
         )
         definition = msgspec.structs.replace(
-            definition, filter_columns=self._runtime_filter_columns()
+            definition,
+            filter_columns=self._runtime_filter_columns(),
+            properties={
+                k: v for k, v in self.metadata.properties.items() if k.startswith("read.split.")
+            },
         )
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
             definition, self.statement_columns

@@ -57,7 +57,9 @@ class WriteDistribution:
     """The distribution of rows over tasks, and their order in each task.
 
     `sort_order` is the sort order of each task's rows, or `UNSORTED`. `ordering` begins with the
-    partition, so that a task writes one partition after the other.
+    partition, so that a task writes one partition after the other. `advised_bytes` is the size of
+    shuffle partitions that the user has set, else None; `partition_bytes` is at least what they
+    should have.
     """
 
     mode: DistributionMode
@@ -67,6 +69,7 @@ class WriteDistribution:
     ordering: tuple[SortField, ...]
     sorts_rows: bool
     partition_bytes: int | None
+    advised_bytes: int | None = None
 
 
 def write_distribution(
@@ -85,7 +88,6 @@ def write_distribution(
     sorted_by = [f for f in sort_order.fields if not isinstance(f.transform, VoidTransform)]
     ordering = (*_partition_ordering(spec, sort_order), *sorted_by)
     fans_out = FANOUT.of(properties)
-    size = ADVISORY_PARTITION_SIZE.of(properties)
     codec = PARQUET_COMPRESSION.of(properties)
     return WriteDistribution(
         mode=_mode(properties, spec, sort_order),
@@ -94,7 +96,8 @@ def write_distribution(
         sort_order=sort_order,
         ordering=ordering,
         sorts_rows=bool(ordering) and (bool(sort_order.fields) or not fans_out),
-        partition_bytes=size or _AIMED_FILE_SIZE * _SHRINK_FACTOR.get(codec, _OTHER_SHRINK_FACTOR),
+        partition_bytes=_AIMED_FILE_SIZE * _SHRINK_FACTOR.get(codec, _OTHER_SHRINK_FACTOR),
+        advised_bytes=ADVISORY_PARTITION_SIZE.of(properties) or None,
     )
 
 
@@ -131,8 +134,10 @@ def distribute(
         ]
     if distribution.mode == "none" or not by:
         return frame
-    at_least = bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
-    return bridge.writes.rebalance(frame, by, max(distribution.partition_bytes or 0, at_least))
+    size = distribution.advised_bytes or max(
+        distribution.partition_bytes or 0, bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
+    )
+    return bridge.writes.rebalance(frame, by, size)
 
 
 def sort_within_tasks(

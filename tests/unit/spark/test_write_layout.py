@@ -105,8 +105,9 @@ def test_partitions_are_as_large_as_java_has_them() -> None:
     assert layout().partition_bytes == 402_653_184
     plain = {"write_parquet_compression-codec": "snappy"}
     assert layout(**plain).partition_bytes == 268_435_456
+    assert layout().advised_bytes is None
     option = {"write_spark_advisory-partition-size-bytes": "1000"}
-    assert layout(**option).partition_bytes == 1000
+    assert layout(**option).advised_bytes == 1000
 
 
 def test_rows_are_not_sorted_by_an_order_that_cannot_be_computed() -> None:
