@@ -160,9 +160,9 @@ def test_an_advisory_size_decides_how_many_files_a_change_writes(lake: Oracle) -
             settings = {"spark.sql.shuffle.partitions": "4", ADVISED: bytes_}
             with configured(lake.spark, settings):
                 lake.sql(change.format(t=table))
-            summary = lake.sql(
+            (summary,) = lake.sql(
                 f"select summary from {table}.snapshots order by committed_at desc limit 1"
-            ).first()
+            ).collect()
             of_writer.append(int(summary[0]["added-data-files"]))
     expected = [count for *_, count in CHANGES]
     assert counts == {OURS: expected, JAVAS: expected}
