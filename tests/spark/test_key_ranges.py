@@ -165,6 +165,18 @@ def test_a_source_that_may_give_other_rows_the_next_time_is_not_read_twice(
     cached.unpersist()
 
 
+def test_keys_beyond_the_calendar_of_python_have_every_file_read(
+    session: IcebergSession, read: list[TableScan]
+) -> None:
+    spark, name = session.spark, "ranged.db.far"
+    spark.sql(f"create table {name} (d date, v int) partitioned by (d)")
+    spark.sql(f"insert into {name} values (date'2026-01-01', 1), (date'2026-01-02', 2)")
+    source = "select date'2026-01-01' + int(4000000 * id) d from range(2)"
+    spark.sql(f"merge into {name} t using ({source}) s on t.d = s.d when matched then delete")
+    assert [row.v for row in spark.table(name).collect()] == [2]
+    assert len(partitions_read(read)) == 2
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_only_rows_that_would_have_been_read_are_a_conflict(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, mode: str

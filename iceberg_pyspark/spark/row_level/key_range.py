@@ -27,6 +27,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.spark.bridge.filters import inclusive_predicate_of
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.values import StatementExpression
 from iceberg_pyspark.spark.row_level.target import Target
 
@@ -127,7 +128,7 @@ def rows_that_sources_select(
                 condition = bridge.row_changes.condition_of(selected)
                 predicates.append(inclusive_predicate_of(condition, target.schema))
         return and_(*predicates)
-    except PySparkException as e:
+    except (PySparkException, Py4JError) as e:
         # The operation runs again, and will meet and report the same error.
         _log.info("the key range of a source of %s is unknown: %s", target.name, e)
         return AlwaysTrue()
@@ -138,20 +139,24 @@ def _in_range(
 ) -> Column:
     """Return the condition that rows of the table have keys in the range of the source's keys.
 
-    The source's values of a key are collected, too, if `has_few_values` and they are few.
+    The source's values of a key are collected, too, if `has_few_values` and they are few. Dates
+    beyond Python's calendar limit nothing.
     """
-    bounds = source.agg(
-        *(f(k.value.column()).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
-    ).collect()[0]
     limits: list[Column] = []
-    for i, key in enumerate(keys):
-        least, greatest = bounds[2 * i], bounds[2 * i + 1]
-        if least is None:
-            return sql.lit(False)
-        column = key.column.column()
-        limits += [column >= sql.lit(least), column <= sql.lit(greatest)]
-        if least != greatest and has_few_values(key):
-            limits += _few_values(source, key)
+    try:
+        bounds = source.agg(
+            *(f(k.value.column()).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
+        ).collect()[0]
+        for i, key in enumerate(keys):
+            least, greatest = bounds[2 * i], bounds[2 * i + 1]
+            if least is None:
+                return sql.lit(False)
+            column = key.column.column()
+            limits += [column >= sql.lit(least), column <= sql.lit(greatest)]
+            if least != greatest and has_few_values(key):
+                limits += _few_values(source, key)
+    except (ValueError, OverflowError):
+        return sql.lit(True)
     return reduce(lambda a, b: a & b, limits)
 
 
