@@ -28,6 +28,8 @@ _KEY_WORDS = (
     "(?:basic|x)[-_.]auth",
     # arguments of a user's own class, whose names are unknown
     r"auth\.custom\.",
+    # headers of all requests, which often carry a key of a gateway
+    r"header\.",
     "(?:private|access|account|api|storage)[-_.]{0,2}key",
     "(?:sse|kms|encryption-customer)[-_.]{0,2}key",
     "(?:en|de)cryption[-_]key",
@@ -50,7 +52,7 @@ _DATABASES = (
 )
 
 # check the first letter before all words: most letters begin none of the words
-_KEY = f"(?=[a-ekpstxA-EKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
+_KEY = f"(?=[a-ehkpstxA-EHKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
 _SCHEME_OF_DATABASE = (
     rf"(?i:(?:jdbc:)?(?:{'|'.join(_DATABASES)})(?:\+\w{{1,30}})?:(?:(?:thin|oci\d?):)?)(?://)?"
 )
@@ -113,7 +115,21 @@ _URI = re.compile(
 )
 _QUERY = re.compile(r"[?;&][^?;&=]*=")
 # a text without any of these words contains no secret, so the search is skipped
-_HINTS = ("@", "key", "string", "pass", "pwd", "sec", "tok", "cred", "auth", "sig", "cook", "bear")
+_HINTS = (
+    "@",
+    "key",
+    "string",
+    "pass",
+    "pwd",
+    "sec",
+    "tok",
+    "cred",
+    "auth",
+    "sig",
+    "cook",
+    "bear",
+    "head",
+)
 _SHORTEST = 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.redaction import redact_properties
+from iceberg_pyspark.redaction import MASK, redact_properties
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 
@@ -15,8 +15,34 @@ VIEW_DEFAULT_PREFIX = "view-default."
 VIEW_OVERRIDE_PREFIX = "view-override."
 
 
+_SHOWN_KEYS = (
+    *("type", "uri", "warehouse", "catalog-impl", "io-impl", "py-io-impl", "prefix", "region"),
+    *("client", "clients", "ugi", "scope", "audience", "resource", "oauth2-server-uri"),
+    *("default-namespace", "namespace-separator", "unique-table-location", "cache-enabled"),
+    *("scan-planning-mode", "snapshot-loading-mode", "token-exchange-enabled", "native"),
+    *("token-expires-in-ms", "token-refresh-enabled", "view-endpoints-supported"),
+    *("lock-check-max-wait-time", "lock-check-min-wait-time", *LOCATION_OPTIONS),
+)
+_SHOWN_PREFIXES = (
+    *STORAGE_PREFIXES,
+    *("auth.", "cache.", "engine.", "glue.", "hadoop.", "hive.", "iceberg.", "jdbc.", "rest-"),
+    *("rest.", "signer.", "ssl.", "sql.", "write.", TABLE_DEFAULT_PREFIX, TABLE_OVERRIDE_PREFIX),
+    *(VIEW_DEFAULT_PREFIX, VIEW_OVERRIDE_PREFIX),
+)
+"""The properties of catalogs whose values may be shown; a value under another key may be a secret.
+"""
+
+
+def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return a catalog's properties with secrets, and the values of unknown keys, hidden."""
+    return {
+        key: value if key in _SHOWN_KEYS or key.startswith(_SHOWN_PREFIXES) else MASK
+        for key, value in redact_properties(properties).items()
+    }
+
+
 class CatalogProperties(Mapping[str, str]):
-    """The configuration of one catalog; its repr shows no secret."""
+    """The configuration of one catalog; its repr hides secrets and values of unknown keys."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._values = dict(properties)
@@ -31,7 +57,7 @@ class CatalogProperties(Mapping[str, str]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"CatalogProperties({redact_properties(self._values)})"
+        return f"CatalogProperties({shown_properties(self._values)})"
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:

@@ -14,10 +14,10 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.schemas import from_arrow_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
+from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
@@ -69,7 +69,7 @@ class TableCatalog:
         self._paths = PathCatalog(catalog.properties)
 
     def __repr__(self) -> str:
-        properties = redact_properties(self.properties)
+        properties = shown_properties(self.properties)
         facts = [
             f"{key} {properties[key]}" for key in ("type", "uri", "warehouse") if key in properties
         ]
@@ -77,7 +77,7 @@ class TableCatalog:
 
     def _repr_html_(self) -> str:
         return html_table(
-            f"TableCatalog {self.name}", (), redact_properties(self.properties).items()
+            f"TableCatalog {self.name}", (), shown_properties(self.properties).items()
         )
 
     @property

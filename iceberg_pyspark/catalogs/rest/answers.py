@@ -110,6 +110,21 @@ def _text(error: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def config_of(content: JsonObject, key: str) -> dict[str, str]:
+    """Return an object of properties; a missing one is empty.
+
+    As in Java, nulls are left out, and numbers and booleans count as their JSON text.
+    """
+    values = content.optional_object(key)
+    if values is None:
+        return {}
+    return {
+        name: json.dumps(value) if isinstance(value, int | float) else values.string(name)
+        for name in values.names()
+        if (value := values.value(name)) is not None
+    }
+
+
 def error_of(
     answer: Answer,
     catalog: str,

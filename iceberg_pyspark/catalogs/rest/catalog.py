@@ -26,7 +26,7 @@ from iceberg_pyspark.catalogs.identifiers import (
 )
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest import endpoints as e
-from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, error_of
+from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, config_of, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
 from iceberg_pyspark.catalogs.rest.commits import (
     check_new_name,
@@ -194,7 +194,7 @@ class RestCatalog(RestViews):
         check_namespace(namespace)
         answer = c.session.ask("GET", c.paths.namespace(namespace))
         success = c.require_success(answer, NoSuchNamespaceError)
-        return dict(success.read(lambda content: content.string_map("properties")))
+        return dict(success.read(lambda content: config_of(content, "properties")))
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]

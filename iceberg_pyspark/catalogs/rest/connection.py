@@ -15,7 +15,7 @@ import httpx
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.properties import CatalogProperties
-from iceberg_pyspark.catalogs.rest.answers import Answer, error_of
+from iceberg_pyspark.catalogs.rest.answers import Answer, config_of, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication, NoAuthentication
 from iceberg_pyspark.catalogs.rest.commits import new_idempotency_key
 from iceberg_pyspark.catalogs.rest.configured_authentication import (
@@ -27,7 +27,12 @@ from iceberg_pyspark.catalogs.rest.paths import DEFAULT_SEPARATOR, Paths
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
-from iceberg_pyspark.errors import CatalogError, NoSuchNamespaceError, NotFoundError
+from iceberg_pyspark.errors import (
+    CatalogError,
+    InvalidRequestError,
+    NoSuchNamespaceError,
+    NotFoundError,
+)
 from iceberg_pyspark.redaction import secret_values
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.properties import bool_property, int_property
@@ -49,8 +54,8 @@ class _Configuration:
 
 def _configuration_from_json(content: JsonObject) -> _Configuration:
     return _Configuration(
-        defaults=content.string_map("defaults"),
-        overrides=content.string_map("overrides"),
+        defaults=config_of(content, "defaults"),
+        overrides=config_of(content, "overrides"),
         endpoints=content.strings("endpoints") if content.has("endpoints") else None,
         knows_repetitions=content.has("idempotency-key-lifetime"),
     )
@@ -117,10 +122,14 @@ class Connection:
     @cached_property
     def paths(self) -> Paths:
         """The URL paths of the server's resources."""
-        return Paths(
-            prefix=self.properties.get("prefix", ""),
-            separator=self.properties.get("namespace-separator", DEFAULT_SEPARATOR),
-        )
+        separator = self.properties.get("namespace-separator", DEFAULT_SEPARATOR)
+        if not separator:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': the property 'namespace-separator' is empty, so the "
+                "levels of a namespace could not be told apart; set it to the server's separator, "
+                f"or leave it out for {DEFAULT_SEPARATOR}"
+            )
+        return Paths(prefix=self.properties.get("prefix", ""), separator=separator)
 
     @cached_property
     def endpoints(self) -> Endpoints:

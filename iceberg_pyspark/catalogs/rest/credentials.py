@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.catalogs.rest.answers import config_of
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.storage.server_endpoints import SERVER_PROPERTIES, server_property_names
@@ -21,7 +22,7 @@ def table_storage_properties(
     answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
 ) -> CatalogProperties:
     """Return the storage properties of the table in an answer; `properties` are the catalog's."""
-    table_properties = taken_properties(catalog, uri, answer.string_map("config"), properties)
+    table_properties = taken_properties(catalog, uri, config_of(answer, "config"), properties)
     before = storage_properties(properties)
     sent = storage_properties(table_properties)
     servers = server_property_names(sent, before, before.get(SERVER_PROPERTIES))
@@ -42,12 +43,12 @@ def vended_credentials(
     `properties` are the catalog's.
     """
 
-    def config_of(credential: JsonObject) -> dict[str, str]:
-        config = credential.string_map("config")
+    def vended_properties(credential: JsonObject) -> dict[str, str]:
+        config = config_of(credential, "config")
         return dict(storage_properties(taken_properties(catalog, uri, config, properties)))
 
     credentials = [
-        {"prefix": o.string("prefix"), "config": config_of(o)}
+        {"prefix": o.string("prefix"), "config": vended_properties(o)}
         for o in answer.objects("storage-credentials")
     ]
     return json.dumps(credentials, separators=(",", ":")) if credentials else None

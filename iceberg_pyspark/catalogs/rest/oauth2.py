@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -216,13 +218,22 @@ class OAuth2:
             )
         try:
             answer = JsonObject(parse_json(response.content, where))
-            token, expires_in = answer.string("access_token"), answer.optional_int64("expires_in")
+            token, expires_in = answer.string("access_token"), _seconds(answer.value("expires_in"))
         except InvalidMetadataError:
             # raise without the cause: the answer may contain a token
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': {where} holds no access_token; check oauth2-server-uri"
             ) from None
         return _Token(token, _renewal_of(token, expires_in, s.lifetime_s))
+
+
+def _seconds(value: Any) -> float | None:
+    """Return a number of seconds, also one sent as text; None if it is missing or no number."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def _renewal_of(

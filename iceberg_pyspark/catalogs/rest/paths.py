@@ -6,6 +6,7 @@ separator, which the server may set in its configuration.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -13,6 +14,7 @@ from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
 
 DEFAULT_SEPARATOR = "%1F"
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +26,9 @@ class Paths:
 
     @property
     def _root(self) -> str:
-        # a prefix may contain slashes
-        return f"v1/{quote(self.prefix.strip('/'))}/" if self.prefix.strip("/") else "v1/"
+        # a prefix may contain slashes, and escapes: S3 Tables sends an ARN that is encoded already
+        prefix = quote(_NO_ESCAPE.sub("%25", self.prefix.strip("/")), safe="/%")
+        return f"v1/{prefix}/" if prefix else "v1/"
 
     @property
     def namespaces(self) -> str:

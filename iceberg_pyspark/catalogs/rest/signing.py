@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.answers import config_of
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.errors import CatalogError
@@ -52,14 +53,14 @@ class SigningConfig:
 
 def signing_config(answer: JsonObject) -> SigningConfig:
     """Return the `remote-signing-config` of an answer that contains a table."""
-    config = answer.string_map("config")
+    config = config_of(answer, "config")
     addresses = {k: v for k, v in config.items() if k.startswith("signer.")}
     if not answer.has("remote-signing-config"):
         return SigningConfig(addresses=addresses)
     content = answer.object("remote-signing-config")
     headers = content.object("headers") if content.has("headers") else None
     return SigningConfig(
-        content.string_map("properties"),
+        config_of(content, "properties"),
         {} if headers is None else {k: ", ".join(headers.strings(k)) for k in headers.names()},
         addresses,
     )

@@ -6,21 +6,23 @@ properties.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.rest.answers import Answer
+from iceberg_pyspark.catalogs.rest.answers import Answer, config_of
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
 from iceberg_pyspark.catalogs.rest.signing import SigningConfig, signing_config
 from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
 from iceberg_pyspark.errors import LocationRefusedError
-from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credential_renewal import end_of
 from iceberg_pyspark.storage.places import is_in_store, store_of
@@ -53,13 +55,12 @@ def answered_table(
     """Return the table in an answer.
 
     `config` holds the storage properties of the previous load, which the answer to a commit lacks.
-    Only a staged table has no metadata file; any other table without a metadata location is an
-    error, because its own folders would be unknown. Raise `InvalidMetadataError` naming the request
-    and JSON path.
+    Only a staged table has no metadata file. Raise `InvalidMetadataError` naming the request and
+    JSON path.
     """
 
     def parse(content: JsonObject) -> AnsweredTable:
-        location = "" if is_staged else content.string("metadata-location")
+        location = "" if is_staged else _metadata_location(content, uri, identifier)
         metadata = metadata_from_json(content.value("metadata"), metadata_location=location)
         storage = config
         if storage is None:
@@ -73,10 +74,22 @@ def answered_table(
             config=storage,
             store_location=_store_location(identifier, location, metadata, storage, properties),
         )
-        mode = content.string_map("config").get(PLANNING_MODE)
+        mode = config_of(content, "config").get(PLANNING_MODE)
         return AnsweredTable(table, table_tokens(content), mode, signing_config(content))
 
     return answer.read(parse)
+
+
+def _metadata_location(content: JsonObject, uri: str, identifier: TableIdentifier) -> str:
+    """Return the location of the metadata, or an address of this server if it names none.
+
+    The address differs for different metadata, as locations of files do, and belongs to no folder.
+    """
+    location = content.optional_string("metadata-location")
+    if location:
+        return location
+    digest = hashlib.sha256(compact_json(content.value("metadata")).encode()).hexdigest()
+    return f"{uri.rstrip('/')}/{quote(str(identifier))}/{digest}.metadata.json"
 
 
 def _store_location(

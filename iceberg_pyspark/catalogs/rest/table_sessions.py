@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.rest.answers import config_of
 from iceberg_pyspark.catalogs.rest.configured_authentication import TABLE_TOKENS
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.session import Session
@@ -21,7 +22,7 @@ _MOST = 1000
 
 def table_tokens(answer: JsonObject) -> dict[str, str]:
     """Return the tokens in an answer that contains a table; they are not storage properties."""
-    return {k: v for k, v in answer.string_map("config").items() if k in TABLE_TOKENS}
+    return {k: v for k, v in config_of(answer, "config").items() if k in TABLE_TOKENS}
 
 
 class TableSessions:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.configuration import configured_properties, default_name
+from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.condition_text import sql_string
-from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.sql_text.names import is_path, readable_name
 from iceberg_pyspark.table.health.delete_file_counts import DeleteRewriteCount
@@ -179,7 +179,7 @@ def _options(catalog: Catalog) -> Iterator[str]:
     if catalog.name != default_name(os.environ):
         yield f"--catalog={catalog.name}"
     properties_of_catalog = configured_properties(catalog.name, os.environ)
-    properties = redact_properties(catalog.properties)
+    properties = shown_properties(catalog.properties)
     for key, value in catalog.properties.items():
         if properties_of_catalog.get(key) == value or properties[key] != value:
             continue

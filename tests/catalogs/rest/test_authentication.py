@@ -109,10 +109,11 @@ def test_a_user_and_password() -> None:
         assert sent_with(server) == [expected] * 2
 
 
+@pytest.mark.parametrize("lifetime", [1000, "1000", 1000.0])
 def test_client_credentials_become_a_token_that_is_used_until_it_expires(
-    clock: list[float],
+    clock: list[float], lifetime: object
 ) -> None:
-    tokens = Tokens(expires_in=1000)
+    tokens = Tokens(expires_in=lifetime)
     properties = {"credential": "me:sec:ret", "scope": "a b", "audience": "lake"}
     with catalog_of(tokens, **properties) as (catalog, server):
         catalog.load_table(EVENTS)

@@ -328,7 +328,7 @@ def test_a_redirect_gets_no_credentials() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"<html>", [], {"metadata": {}}, {**table_reply().content, "metadata-location": None}],
+    [b"", b"<html>", [], {"metadata": {}}, {**table_reply().content, "metadata-location": 5}],
 )
 def test_an_answer_that_is_no_table_is_an_error_that_names_the_request(content: object) -> None:
     with (

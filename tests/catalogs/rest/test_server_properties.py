@@ -10,11 +10,17 @@ from typing import Any
 
 import pytest
 
+from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.rest import server_properties
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
-from iceberg_pyspark.errors import CatalogError, LocationRefusedError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    CatalogError,
+    InvalidRequestError,
+    LocationRefusedError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
@@ -386,12 +392,13 @@ def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
         ({"read.allow-outside-locations": "true"}, True),
     ],
 )
+@pytest.mark.parametrize("pointer", ["http://127.0.0.1:1/trees/main/snapshot/events", None])
 def test_where_no_metadata_file_tells_the_store_the_warehouse_does(
-    properties: dict[str, str], is_known: bool
+    properties: dict[str, str], is_known: bool, pointer: str | None
 ) -> None:
-    """Nessie answers like this: `metadata-location` is a URL of the server."""
+    """Nessie's `metadata-location` is a URL of the server; other servers send none."""
     location = "s3://lake/wh/db/events_5f3a"
-    more = {"metadata-location": "http://127.0.0.1:1/trees/main/snapshot/events"}
+    more = {"metadata-location": pointer}
     reply = table_reply(first_metadata(location), more=more)
     with http_server(configured(lambda _: reply)) as server:
         catalog = RestCatalog("rest", {"uri": server.uri, **properties})
@@ -408,3 +415,64 @@ def test_where_no_metadata_file_tells_the_store_the_warehouse_does(
     pinned = PinnedTable.from_json(state)
     assert pinned.store_location == location
     assert metadata_from_bytes((pinned.metadata or "").encode(), "x") == table.metadata
+
+
+def test_table_without_metadata_location_owns_no_folder_and_changes_its_pointer() -> None:
+    versions = [first_metadata("s3://lake/wh/t", properties={"v": str(i)}) for i in range(2)]
+    replies = iter(table_reply(m, more={"metadata-location": None}) for m in versions)
+    with http_server(configured(lambda _: next(replies))) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri, "warehouse": "s3://lake/wh"})
+        tables = [catalog.load_table(EVENTS) for _ in versions]
+        assert len({t.metadata_location for t in tables}) == 2
+        owned = own_folders(catalog, tables[0])
+    assert not owned.owns("s3://lake/wh/t/data/f.parquet")
+    assert not owned.owns("s3://lake/wh/t/metadata/v1.metadata.json")
+
+
+def test_nulls_numbers_and_booleans_of_a_configuration_are_read_as_in_java() -> None:
+    sent = {"s3.region": None, "s3.path-style-access": True, "s3.connect-timeout": 7, "x.f": 1.0}
+    config = {"defaults": sent, "overrides": None}
+    reply = table_reply(more={"config": sent})
+    with http_server(configured(lambda _: reply, config)) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri})
+        table = catalog.load_table(EVENTS)
+    for properties in (catalog.properties, table.config):
+        assert properties["s3.path-style-access"] == "true"
+        assert properties["s3.connect-timeout"] == "7"
+        assert "s3.region" not in properties
+    assert catalog.properties["x.f"] == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "path"),
+    [
+        ("arn%3Aaws%3As3tables%3Aus-east-1%3A1%3Abucket%2Flake", None),
+        ("a/b c", "a/b%20c"),
+        ("100%", "100%25"),
+    ],
+)
+def test_prefix_is_sent_with_the_escapes_that_it_has(prefix: str, path: str | None) -> None:
+    with http_server(configured(lambda _: table_reply(), {"overrides": {"prefix": prefix}})) as s:
+        RestCatalog("rest", {"uri": s.uri}).load_table(EVENTS)
+        assert s.requests[-1].path.startswith(f"/v1/{path or prefix}/namespaces/")
+
+
+def test_an_empty_separator_of_namespaces_is_refused_by_name() -> None:
+    config = {"overrides": {"namespace-separator": ""}}
+    with http_server(configured(lambda _: table_reply(), config)) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri})
+        with pytest.raises(InvalidRequestError, match="namespace-separator"):
+            catalog.load_table(EVENTS)
+
+
+def test_values_of_headers_and_unknown_keys_are_not_shown() -> None:
+    properties = {
+        "uri": "https://c.example.com",
+        "type": "rest",
+        "s3.region": "eu-west-1",
+        "header.X-Tenant": "hidden-1",
+        "my-gateway-pin": "hidden-2",
+    }
+    shown = repr(RestCatalog("rest", properties))
+    assert "hidden-" not in shown
+    assert "eu-west-1" in shown
