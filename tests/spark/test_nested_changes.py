@@ -72,6 +72,17 @@ def test_statements_store_fields_by_name(session: IcebergSession, kind: str, mod
         assert contents(session, name) == rows, what
 
 
+@pytest.mark.release("Spark caches tables")
+def test_a_cached_table(session: IcebergSession) -> None:
+    name, spark = make(session), session.spark
+    spark.sql(f"cache table {name}")
+    spark.sql(statements(PAIRS["turned"])["update"].replace("{t}", name))
+    assert contents(session, name) == dict.fromkeys((1, 2), STORED)
+    spark.sql(statements(PAIRS["turned"])["update set *, insert *"].replace("{t}", name))
+    assert contents(session, name) == dict.fromkeys((1, 2, 9), STORED)
+    spark.sql(f"uncache table {name}")
+
+
 def test_calls_store_fields_by_name(session: IcebergSession) -> None:
     name = make(session)
     pairs = session.spark.sql(source(PAIRS["turned"])).alias("u")

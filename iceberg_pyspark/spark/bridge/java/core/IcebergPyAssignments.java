@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
@@ -22,6 +23,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * position when this rule sees the statement, which takes the casts back.
  */
 class IcebergPyAssignments extends Rule {
+  /** Marks the statements whose values are assigned by name. */
+  private static final TreeNodeTag ASSIGNED = new TreeNodeTag("iceberg_pyspark.assigned");
   IcebergPyAssignments() { super(); }
 
   public TreeNode apply(TreeNode node) {
@@ -35,13 +38,23 @@ class IcebergPyAssignments extends Rule {
       children.set(last, statement);
       return plan.withNewChildren(IcebergPyBridge.seq(children));
     }
-    if (!(plan instanceof UpdateTable || plan instanceof MergeIntoTable)) return plan;
+    if (!(plan instanceof UpdateTable || plan instanceof MergeIntoTable) || areAssigned(plan))
+      return plan;
     Object target = IcebergPyCommand.target(plan);
     if (!(target instanceof DataSourceV2Relation)) return plan;
     Table table = ((DataSourceV2Relation) target).table();
-    if (!(table instanceof IcebergPyTable) || ((IcebergPyTable) table).assignsByName) return plan;
+    if (!(table instanceof IcebergPyTable)) return plan;
     LogicalPlan assigned = assign(plan, new IcebergPyAssignedColumns(table));
-    return areAssigned(assigned) ? on(assigned, ((IcebergPyTable) table).assignedByName()) : plan;
+    boolean aligned = assigned instanceof UpdateTable ? ((UpdateTable) assigned).aligned()
+                                                      : ((MergeIntoTable) assigned).aligned();
+    if (!aligned) return plan;
+    assigned = on(assigned, table);
+    assigned.setTagValue(ASSIGNED, Boolean.TRUE);
+    return assigned;
+  }
+  /** Return whether the values of a statement are assigned by name. */
+  static boolean areAssigned(LogicalPlan statement) {
+    return statement.getTagValue(ASSIGNED).isDefined();
   }
 
   /** Return the statement on `columns`, with the values that its columns get. */
@@ -49,10 +62,6 @@ class IcebergPyAssignments extends Rule {
     LogicalPlan given = (LogicalPlan) (Object) statement.transformExpressions(new Given());
     return (LogicalPlan) ((Rule) ResolveRowLevelCommandAssignments$.MODULE$)
         .apply(on(given, columns));
-  }
-  private static boolean areAssigned(LogicalPlan statement) {
-    return statement instanceof UpdateTable ? ((UpdateTable) statement).aligned()
-                                            : ((MergeIntoTable) statement).aligned();
   }
 
   /** Return a statement, or the relation that is its target, with another table. */

@@ -25,17 +25,11 @@ public class IcebergPyTable
   private final IcebergPyTableDefinition definition;
   private final StructType schema;
   private Map columnStatistics;
-  /** Whether this is the target of a statement that assigns values by names of fields. */
-  final boolean assignsByName;
-  IcebergPyTable(IcebergPyTableDefinition definition) { this(definition, false); }
-  private IcebergPyTable(IcebergPyTableDefinition definition, boolean assignsByName) {
+  IcebergPyTable(IcebergPyTableDefinition definition) {
     this.definition = definition;
-    this.assignsByName = assignsByName;
     this.handle = definition.handle();
     this.schema = (StructType) DataType.fromJson(definition.schema());
   }
-  /** Return the table as the target of a statement whose values are assigned by name. */
-  IcebergPyTable assignedByName() { return new IcebergPyTable(definition, true); }
   public String name() { return definition.name(); }
   public String id() { return definition.id(); }
   /** Spark loads the table of a reused DataFrame again, and uses a newer version. */

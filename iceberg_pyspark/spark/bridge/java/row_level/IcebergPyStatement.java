@@ -54,7 +54,8 @@ public class IcebergPyStatement extends IcebergPyExpressions {
     }
     columns = target.output();
     IcebergPyTable table = tableOf(target);
-    if (!(plan instanceof DeleteFromTable || table.assignsByName) && hasStructs(columns))
+    if (!(plan instanceof DeleteFromTable || IcebergPyAssignments.areAssigned(plan))
+        && hasStructs(columns))
       throw new IcebergPyUnsupportedFeatureException("Spark has analysed this statement on table "
           + table.name() + " before Iceberg was installed in its session, and stores fields of "
           + "structs by position then; run it again");
