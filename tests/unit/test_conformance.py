@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.support.foreign_metadata import FOREIGN_METADATA
+
 ROOT = Path(__file__).parents[2]
 CITED = re.compile(r"docs/conformance\.md ((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
 
@@ -69,3 +71,10 @@ def test_no_other_list_is_cited_by_number() -> None:
         if re.search(r"\b[Ff]aults? \d", line)
     ]
     assert cited == []
+
+
+def test_the_list_of_foreign_metadata_is_that_of_the_tests() -> None:
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8").partition("\n## D.")[2]
+    verdicts = {True: "read", False: "refused"}
+    for case in FOREIGN_METADATA:
+        assert f"| {case.name} | {verdicts[case.is_read]} | {verdicts[case.java_reads]} |" in text

@@ -9,9 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_json
+from tests.support.foreign_metadata import FOREIGN_METADATA, ForeignMetadata
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import CATALOGS, VERSIONS, our_catalog
@@ -151,3 +153,16 @@ def test_a_new_table_is_that_of_java(oracle: Oracle, java: JavaTables, version: 
         del javas["properties"][key]
     assert [o for o in javas.pop("sort-orders") if o["order-id"]] == ours.pop("sort-orders")
     assert ours == javas
+
+
+@pytest.mark.more("tests/spec/test_foreign_metadata.py shows what is read here")
+@pytest.mark.parametrize("case", FOREIGN_METADATA, ids=lambda case: case.name)
+def test_java_reads_of_foreign_metadata_what_the_list_says(
+    java: JavaTables, case: ForeignMetadata
+) -> None:
+    try:
+        java.parse_metadata(json.dumps(case.document))
+        is_read = True
+    except Py4JJavaError:
+        is_read = False
+    assert is_read == case.java_reads
