@@ -295,16 +295,16 @@ def test_the_statement_that_is_shown_creates_the_view_again(
 
 def test_views_are_described_and_tables_stay_sparks(spark: SparkSession, folder: Path) -> None:
     spark.sql(
-        "CREATE VIEW made.db.v (n COMMENT 'one', w) COMMENT 'mine' TBLPROPERTIES ('k' = '1') "
+        "CREATE VIEW made.db.shown (n COMMENT 'one', w) COMMENT 'mine' TBLPROPERTIES ('k' = '1') "
         "AS SELECT id + 1, v FROM made.db.t"
     )
-    own = {"format-version": "1", "k": "1", "location": f"{folder}/db/v", "provider": "iceberg"}
-    assert dict(rows(spark, "SHOW TBLPROPERTIES made.db.v")) == own
-    assert rows(spark, "show tblproperties made.db.v ('k')") == [("k", "1")]
-    ((key, missing),) = rows(spark, "SHOW TBLPROPERTIES made.db.v ('none')")
-    assert (key, missing) == ("none", "View made.db.v does not have property: none")
+    own = {"format-version": "1", "k": "1", "location": f"{folder}/db/shown", "provider": "iceberg"}
+    assert dict(rows(spark, "SHOW TBLPROPERTIES made.db.shown")) == own
+    assert rows(spark, "show tblproperties made.db.shown ('k')") == [("k", "1")]
+    ((key, missing),) = rows(spark, "SHOW TBLPROPERTIES made.db.shown ('none')")
+    assert (key, missing) == ("none", "View made.db.shown does not have property: none")
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in own.items())
-    described = [tuple(row) for row in spark.sql("DESC TABLE EXTENDED made.db.v").collect()]
+    described = [tuple(row) for row in spark.sql("DESC TABLE EXTENDED made.db.shown").collect()]
     assert described == [
         ("n", "int", "one"),
         ("w", "string", ""),
@@ -316,8 +316,8 @@ def test_views_are_described_and_tables_stay_sparks(spark: SparkSession, folder:
         ("View Properties", f"[{pairs}]", ""),
         ("Created By", f"Spark {spark.version}", ""),
     ]
-    assert [row[0] for row in spark.sql("DESCRIBE made.db.v").collect()] == ["n", "w"]
-    spark.sql("DROP VIEW made.db.v")
+    assert [row[0] for row in spark.sql("DESCRIBE made.db.shown").collect()] == ["n", "w"]
+    spark.sql("DROP VIEW made.db.shown")
     ((statement,),) = rows(spark, "SHOW CREATE TABLE made.db.t")
     assert statement.startswith("CREATE TABLE made.db.t (")
     assert ("format-version", "2") in rows(spark, "SHOW TBLPROPERTIES made.db.t")

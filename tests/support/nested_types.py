@@ -48,8 +48,6 @@ AnyType: TypeAlias = str | Struct | Array | Map
 
 _LEAVES = ("int", "string", "double")
 _VALUES = ("0", "1", "-7")
-_HAS_REQUIRED_FIELDS = False
-"""Whether structs have required fields: the writers cannot write a null struct with one yet."""
 
 
 def sql_of(type_: AnyType) -> str:
@@ -82,14 +80,14 @@ def type_of(type_: spark_types.DataType) -> AnyType:
 
 
 def a_struct(draw: Draw, depth: int = 0) -> Struct:
-    """Draw a struct of two or three fields, some of them required (`_HAS_REQUIRED_FIELDS`)."""
+    """Draw a struct of two or three fields, some of them required."""
     names = ("a", "b", "c")[: draw(st.integers(2, 3))]
     return Struct(
         tuple(
             Field(
                 name,
                 a_type(draw, depth + 1),
-                required=_HAS_REQUIRED_FIELDS and draw(st.integers(0, 5)) == 0,
+                required=draw(st.integers(0, 5)) == 0,
             )
             for name in names
         )
