@@ -23,6 +23,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
     VariantType,
+    walk_fields,
 )
 
 
@@ -40,6 +41,11 @@ def file_schema(schema: Schema) -> pa.Schema:
     """Return the Parquet writer's schema; rows of `stored_arrow_schema` cast without a copy."""
     fields = stored_schema(schema).fields
     return pa.schema([_file_field(f, to_arrow_field(f, field_ids=True)) for f in fields])
+
+
+def has_required_below(type_: Type) -> bool:
+    """Return whether a field below the type is required."""
+    return any(f.required for f in walk_fields(type_))
 
 
 def _stored_fields(fields: tuple[NestedField, ...], path: str) -> tuple[NestedField, ...]:

@@ -166,6 +166,7 @@ def commit_table(
     partitioned: bool = False,
     properties: Mapping[str, str] | None = None,
     location: str = "mem://t",
+    schema: Schema = SCHEMA,
 ) -> CommitTable:
     """Create a new empty table, of `default_version` unless `format_version` is given."""
     io = MemoryFileIO()
@@ -173,7 +174,7 @@ def commit_table(
     catalog.faults = []
     catalog.create_namespace(("db",))
     metadata = new_table_metadata(
-        SCHEMA,
+        schema,
         BY_PART if partitioned else None,
         None,
         location,

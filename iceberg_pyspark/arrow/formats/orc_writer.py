@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from iceberg_pyspark.arrow.file_schema import stored_schema
+from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
-from iceberg_pyspark.arrow.nested import children_of
+from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
@@ -103,6 +103,9 @@ class OrcFileWriter:
         self._io = io
         self._location = location
         self._schema = orc_schema(schema)
+        self._nullable = pa.schema(
+            [f.with_type(_nullable(f.type)) for f in stored_arrow_schema(schema)]
+        )
         self._fields = stored_schema(schema).fields
         self._has_structs = any(
             isinstance(f.type, types.StructType)
@@ -138,8 +141,14 @@ class OrcFileWriter:
                 _check_times(chunk, field.type, field.name, self._location)
         if self._has_structs:
             # Arrow's ORC writer uses wrong nulls for a slice of a struct array, so the rows are
-            # copied to arrays that begin at offset 0
+            # copied to arrays that begin at offset 0, and wrong values for fields that are not null
+            # where their struct is null
             rows = rows.take(np.arange(rows.num_rows))
+            columns = [
+                pa.chunked_array([_with_nulls_below(a) for a in c.chunks], f.type)
+                for f, c in zip(self._nullable, rows.columns, strict=True)
+            ]
+            rows = pa.Table.from_arrays(columns, schema=self._nullable)
         self._writer.write(rows.cast(self._schema))
         self._waiting += rows.nbytes
         if (length := self._stream.tell()) > self._flushed_bytes:
@@ -158,6 +167,28 @@ class OrcFileWriter:
             # otherwise the writer's finalizer would write a footer to the closed stream
             self._writer.close()
         discard_file(self._stream, self._io, self._location)
+
+
+def _nullable(type_: pa.DataType) -> pa.DataType:
+    """Return the type with nullable fields in structs."""
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in type_])
+    if pa.types.is_map(type_):
+        item = type_.item_field.with_type(_nullable(type_.item_type))
+        return pa.map_(type_.key_field.with_type(_nullable(type_.key_type)), item)
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_nullable(type_.value_type)))
+    return type_
+
+
+def _with_nulls_below(array: pa.Array) -> pa.Array:
+    """Return the array with null fields wherever a struct is null."""
+    if not pa.types.is_nested(array.type):
+        return array
+    is_struct = isinstance(array, pa.StructArray)
+    children = array.flatten() if is_struct else children_of(array)
+    nullable = _nullable(array.type)
+    return with_children(array, nullable, [_with_nulls_below(c) for c in children])
 
 
 def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -> None:
@@ -199,7 +230,8 @@ def _orc_field(field: types.NestedField, path: str) -> pa.Field:
         "iceberg.required": str(field.required).lower(),
         **attributes,
     }
-    return pa.field(field.name, type_, nullable=field.optional, metadata=attributes)
+    # ORC types know nothing of nulls, and fields of null structs have them
+    return pa.field(field.name, type_, metadata=attributes)
 
 
 def _orc_type(type_: types.Type, path: str) -> tuple[pa.DataType, dict[str, str]]:
@@ -210,10 +242,8 @@ def _orc_type(type_: types.Type, path: str) -> tuple[pa.DataType, dict[str, str]
             return pa.list_(_orc_field(type_.element, f"{path}.element")), {}
         case types.MapType():
             key, value = type_.key, type_.value
-            return (
-                pa.map_(_orc_field(key, f"{path}.key"), _orc_field(value, f"{path}.value")),
-                {},
-            )
+            orc_key = _orc_field(key, f"{path}.key").with_nullable(False)
+            return pa.map_(orc_key, _orc_field(value, f"{path}.value")), {}
         case types.TimeType():
             return pa.int64(), {"iceberg.long-type": "TIME"}
         case types.TimestampType() | types.TimestamptzType():

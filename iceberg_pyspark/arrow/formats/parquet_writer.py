@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.file_schema import file_schema
+from iceberg_pyspark.arrow.file_schema import file_schema, has_required_below, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import discard_file
 from iceberg_pyspark.arrow.formats.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
+from iceberg_pyspark.arrow.nested import children_of, with_children
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.properties import (
     PARQUET_COMPRESSION,
     PARQUET_COMPRESSION_OF_NEW_TABLES,
@@ -99,6 +101,9 @@ class ParquetFile:
         self.location = location
         self._io = io
         self._schema = file_schema(schema)
+        self._with_required_below = [
+            (i, f) for i, f in enumerate(stored_schema(schema).fields) if has_required_below(f.type)
+        ]
         self._footers: list[pq.FileMetaData] = []
         self._stream = io.open_output(location)
         try:
@@ -133,6 +138,9 @@ class ParquetFile:
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Write one row group of rows that have `stored_arrow_schema`."""
+        for i, f in self._with_required_below:
+            chunks = [_without_nulls(a, f) for a in rows.column(i).chunks]
+            rows = rows.set_column(i, rows.field(i), pa.chunked_array(chunks, rows.field(i).type))
         self._writer.write_table(rows.cast(self._schema), row_group_size=max(rows.num_rows, 1))
 
     def close(self) -> WrittenFile:
@@ -147,3 +155,25 @@ class ParquetFile:
         # otherwise the writer's finalizer would write a footer to the closed stream
         self._writer.is_open = False
         discard_file(self._stream, self._io, self.location)
+
+
+def _without_nulls(array: pa.Array, f: types.NestedField) -> pa.Array:
+    """Return the array without the nulls that required fields have below a null.
+
+    No value exists there, but Arrow's casts and writers refuse any null in a required field.
+    """
+    # Arrow also counts the nulls of rows before and after a slice
+    has_nulls = f.required and array.buffers()[0] is not None
+    if not has_nulls and not has_required_below(f.type):
+        return array
+    if isinstance(f.type, types.PrimitiveType):
+        buffers = [None, *array.buffers()[1:]]
+        return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    children = children_of(array)
+    present = [
+        _without_nulls(values, child)
+        for child, values in zip(types.children_of(f.type), children, strict=True)
+    ]
+    if not has_nulls and all(a is b for a, b in zip(present, children, strict=True)):
+        return array
+    return with_children(array, array.type, present, nulls=not f.required)

@@ -16,7 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
+from iceberg_pyspark.arrow.file_schema import (
+    has_required_below,
+    stored_arrow_schema,
+    stored_schema,
+)
 from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import (
@@ -65,7 +69,7 @@ def compile_cast_to_table_schema(
     required_fields = [
         (i, f)
         for i, f in enumerate(file_columns.fields)
-        if f.required or _has_required_below(f.type)
+        if f.required or has_required_below(f.type)
     ]
     in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
 
@@ -85,11 +89,7 @@ def compile_cast_to_table_schema(
             arrays = [converted(c, batch, f.name) for c, f in zip(columns, target, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
         for i, f in required_fields:
-            column = batch.column(i)
-            _check_nulls(column, f, f.name, table)
-            present = _without_nulls(column, f)
-            if present is not column:
-                batch = batch.set_column(i, target.field(i), present)
+            _check_nulls(batch.column(i), f, f.name, table)
         return batch
 
     return cast_to_table_schema
@@ -401,40 +401,15 @@ def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
     return pa.array(values, pa.binary(16))
 
 
-def _has_required_below(type_: types.Type) -> bool:
-    return any(f.required for f in types.walk_fields(type_))
-
-
 def _check_nulls(array: pa.Array, f: types.NestedField, path: str, table: str) -> None:
     if f.required and array.null_count:
         raise InvalidRequestError(
             f"column '{path}' of table '{table}' is required, and the rows have "
             f"{array.null_count} null(s) in it: filter or fill them, or make the column optional"
         )
-    if not len(array) or not _has_required_below(f.type):
+    if not len(array) or not has_required_below(f.type):
         return
     # values below a null do not exist, whatever the child array holds
     present = array.drop_null() if array.null_count else array
     for child, values in zip(types.children_of(f.type), children_of(present), strict=True):
         _check_nulls(values, child, f"{path}.{child.name}", table)
-
-
-def _without_nulls(array: pa.Array, f: types.NestedField) -> pa.Array:
-    """Return the checked array without the nulls that required fields have below a null.
-
-    No value exists there, but Arrow's casts and writers refuse any null in a required field.
-    """
-    has_nulls = bool(f.required and array.null_count)
-    if not has_nulls and not _has_required_below(f.type):
-        return array
-    if isinstance(f.type, types.PrimitiveType):
-        buffers = [None, *array.buffers()[1:]]
-        return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
-    children = children_of(array)
-    present = [
-        _without_nulls(values, child)
-        for child, values in zip(types.children_of(f.type), children, strict=True)
-    ]
-    if not has_nulls and all(a is b for a, b in zip(present, children, strict=True)):
-        return array
-    return with_children(array, array.type, present, nulls=not f.required)

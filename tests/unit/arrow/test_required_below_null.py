@@ -50,6 +50,7 @@ TYPES: dict[str, Type] = {
     ),
     "twice": StructType((required(10, "d", INNER),)),
     "optional in required": StructType((optional(10, "d", INNER), required(11, "z", FixedType(2)))),
+    "three times": StructType((optional(10, "d", StructType((optional(11, "e", PLAIN),))),)),
     "in list": ListType(element_id=10, element_type=INNER),
     "in map": MapType(key_id=10, key_type=StringType(), value_id=11, value_type=INNER),
     "list below": StructType(
@@ -103,7 +104,11 @@ def rows_of(type_: Type) -> list[Any]:
             return [full[0], None, [("a", None), ("b", full[1][0][1])], [], full[2]]
         case StructType(fields=fields):
             less = {f.name: None if f.optional else some(f.type, 7) for f in fields}
-            return [full[0], None, None, less, full[1], None, full[2]]
+            rows = [full[0], None, None, less, full[1], None, full[2]]
+            for f in fields:
+                if isinstance(f.type, StructType):
+                    rows += [{**less, f.name: v} for v in rows_of(f.type) if v or f.optional]
+            return rows
     raise NotImplementedError(type_)
 
 
