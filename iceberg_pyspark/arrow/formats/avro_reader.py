@@ -58,13 +58,17 @@ class AvroFileReader(DataFileReader):
         avro = stream_records(self._stream, self._location)
         columns = _ArrowTypes(self._location).fields(avro.schema)
         self._records = avro.batches(_BATCH_RECORDS)
+        self._is_read = False
         self._converters = [convert for _, convert in columns]
         self.schema = pa.schema([field for field, _ in columns])
 
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches as `DataFileReader.batches` describes."""
+        """Yield batches as `DataFileReader.batches` describes; the file is read only once."""
+        if self._is_read:
+            raise RuntimeError(f"{self._location} is read twice: open it again")
+        self._is_read = True
         columns = self._columns_of(leaves)
         schema = pa.schema([self.schema.field(i) for i in columns])
         position = 0

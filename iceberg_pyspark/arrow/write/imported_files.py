@@ -83,17 +83,20 @@ def imported_file(
             for f, match in zip(schema.fields, projection.matches, strict=True)
             if _may_have_unfit_values(f, match, reader)
         ]
+        rows = None
         if doubtful:
             columns = FileProjection(
                 doubtful, fields, partition_values=values, location=file.location
             )
-            _check_values(doubtful, columns, reader, file.location)
+            rows = _check_values(doubtful, columns, reader, file.location)
         if isinstance(reader, ParquetFileReader):
             leaves = _leaves(projection.exact_leaves, metadata)
             metrics = MetricsCollector(leaves, sees_rows=False).finish(reader.metadata)
             metrics["nan_value_counts"] = {}
         else:
-            metrics = _row_count(sum(batch.num_rows for _, batch in reader.batches(())))
+            if rows is None:
+                rows = sum(batch.num_rows for _, batch in reader.batches(()))
+            metrics = _row_count(rows)
     return DataFile(
         file_path=file.location,
         file_format=file_format,
@@ -156,11 +159,16 @@ def _check_values(
     columns: FileProjection,
     reader: DataFileReader,
     location: str,
-) -> None:
-    """Read the columns as a scan does; raise `InvalidRequestError` where the scan would fail."""
+) -> int:
+    """Read the columns as a scan does, and return the number of rows.
+
+    Raise `InvalidRequestError` where the scan would fail.
+    """
     convert = columns.compile(columns.leaves)
+    rows = 0
     try:
         for _, batch in reader.batches(columns.leaves):
+            rows += batch.num_rows
             for f, array in zip(fields, convert(batch.columns, batch.num_rows), strict=True):
                 if f.required and array.null_count:
                     raise InvalidMetadataError(
@@ -173,6 +181,7 @@ def _check_values(
             "was not added to the table: copy the rows with INSERT and a cast, or change the "
             "table's columns"
         ) from e
+    return rows
 
 
 def _check_spelling(

@@ -170,8 +170,10 @@ def test_one_file_and_not_twice(table: Table, tmp_path: Path) -> None:
     assert table.scan(columns=["key"]).to_arrow()["key"].to_pylist() == [1]
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, "id BIGINT NOT NULL, name STRING"])
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_files_of_other_formats(table: Table, tmp_path: Path, file_format: str) -> None:
+def test_files_of_other_formats(tmp_path: Path, file_format: str, columns: str) -> None:
+    table = create_path_table(tmp_path / "t", columns, [])
     file = tmp_path / f"one.{file_format}"
     part = rows(1, 2).select(["name", "id"])
     if file_format == "orc":
