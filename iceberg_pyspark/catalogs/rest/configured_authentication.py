@@ -49,7 +49,9 @@ def authentication_of(
         case "basic":
             return _basic(catalog, properties, AUTH_TYPE, (_USER, _PASSWORD))
         case "oauth2":
-            return OAuth2(oauth2_settings(catalog, properties, settings.uri), client)
+            return OAuth2(
+                oauth2_settings(catalog, properties, settings.uri, settings.limits), client
+            )
         case "sigv4":
             return _sigv4(catalog, properties)
         case _:
@@ -123,12 +125,13 @@ def table_authentication_of(
     parameters = {k: v for k, v in properties.items() if k not in ("credential", *TABLE_TOKENS)}
     if "token" in tokens:
         settings_of_table = oauth2_settings(
-            catalog, {**parameters, "token": tokens["token"]}, settings.uri
+            catalog, {**parameters, "token": tokens["token"]}, settings.uri, settings.limits
         )
         return OAuth2(settings_of_table, client)
     if not tokens or not isinstance(own, OAuth2):
         return None
-    return OAuth2(oauth2_settings(catalog, {**parameters, **tokens}, settings.uri), client, own)
+    exchanging = oauth2_settings(catalog, {**parameters, **tokens}, settings.uri, settings.limits)
+    return OAuth2(exchanging, client, own)
 
 
 def _sigv4(catalog: str, properties: Mapping[str, str]) -> Authentication:

@@ -21,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from iceberg_pyspark.catalogs.rest.session import remedy_of
+from iceberg_pyspark.catalogs.rest.settings import AnswerLimits
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
@@ -30,6 +31,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
 from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.storage.http_answers import receive
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
@@ -60,6 +62,7 @@ class OAuth2Settings:
     lifetime_s: float = 3600.0
     refreshes: bool = True
     exchanges: bool = True
+    limits: AnswerLimits = field(default_factory=AnswerLimits)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -69,7 +72,9 @@ class OAuth2Settings:
         return tuple(s for s in (client_secret, self.credential, self.token, subject) if s)
 
 
-def oauth2_settings(catalog: str, properties: Mapping[str, str], uri: str) -> OAuth2Settings:
+def oauth2_settings(
+    catalog: str, properties: Mapping[str, str], uri: str, limits: AnswerLimits
+) -> OAuth2Settings:
     """Parse the OAuth2 settings of a catalog at `uri`.
 
     Without `oauth2-server-uri`, the catalog's own token endpoint is used. Raise
@@ -93,6 +98,7 @@ def oauth2_settings(catalog: str, properties: Mapping[str, str], uri: str) -> OA
         lifetime_s=int_property(properties, "token-expires-in-ms", 3_600_000) / 1000,
         refreshes=bool_property(properties, "token-refresh-enabled", True),
         exchanges=bool_property(properties, "token-exchange-enabled", True),
+        limits=limits,
     )
     if not settings.secrets:
         raise InvalidRequestError(
@@ -200,24 +206,34 @@ class OAuth2:
     def _fetch_token(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Token:
         s = self._settings
         data = {**form, "scope": s.scope, **s.parameters}
+        end_s = time.monotonic() + s.limits.time_s
         try:
-            response = self._client.post(s.server_uri, data=data, headers=dict(headers))
+            response = receive(
+                self._client,
+                "POST",
+                s.server_uri,
+                end_s=end_s,
+                size=s.limits.size,
+                data=data,
+                headers=headers,
+            )
         except httpx.HTTPError as e:
-            remedy = remedy_of(e) or "check oauth2-server-uri, or try again"
+            remedy = remedy_of(e, s.limits, end_s) or "check oauth2-server-uri, or try again"
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': its OAuth2 server {s.server_uri} cannot be reached "
                 f"({type(e).__name__}); {remedy}"
             ) from None
         where = f"the answer of the OAuth2 server {s.server_uri}"
-        if response.status_code != 200:
-            text = without_secrets(response.text, (*s.secrets, *form.values()))[:300]
-            kind = CatalogUnavailableError if response.status_code >= 500 else NotAuthorizedError
+        if response.status != 200:
+            text = response.body.decode("utf-8", "replace")
+            text = without_secrets(text, (*s.secrets, *form.values()))[:300]
+            kind = CatalogUnavailableError if response.status >= 500 else NotAuthorizedError
             raise kind(
-                f"catalog '{s.catalog}': {where} is {response.status_code}: {text}; check the "
+                f"catalog '{s.catalog}': {where} is {response.status}: {text}; check the "
                 "properties credential, token, scope and oauth2-server-uri"
             )
         try:
-            answer = JsonObject(parse_json(response.content, where))
+            answer = JsonObject(parse_json(response.body, where))
             token, expires_in = answer.string("access_token"), _seconds(answer.value("expires_in"))
         except InvalidMetadataError:
             # raise without the cause: the answer may contain a token

@@ -27,9 +27,10 @@ from iceberg_pyspark.catalogs.rest.answers import (
     Answer,
 )
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
-from iceberg_pyspark.catalogs.rest.settings import HttpSettings
-from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError
+from iceberg_pyspark.catalogs.rest.settings import AnswerLimits, HttpSettings
+from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError, NotAuthorizedError
 from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.storage.http_answers import OversizedAnswerError, receive
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _REPEATABLE = ("GET", "HEAD")
@@ -39,6 +40,7 @@ _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
 _LONGEST_ASKED_WAIT_S = 60.0
 _sleep = time.sleep
+_now_s = time.monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,9 @@ class Session:
         repeats = method in _REPEATABLE if is_repeatable is None else is_repeatable
         request = f"{method} {path}"
         attempt, repeated, renewed = 0, False, False
+        end_s = _now_s() + self._settings.limits.time_s
         while True:
-            answer = self._attempt(request, method, url, content, headers or {}, repeated)
+            answer = self._attempt(request, method, url, content, headers or {}, repeated, end_s)
             if isinstance(answer, LostAnswer):
                 again = (repeats or not answer.was_sent) and not answer.is_final
                 repeated = repeated or answer.was_sent
@@ -141,7 +144,7 @@ class Session:
                     (repeated or transient),
                 )
                 wait_s = self._wait_s(attempt, answer.headers)
-            if not again or attempt >= self._settings.retries:
+            if not again or attempt >= self._settings.retries or _now_s() + wait_s >= end_s:
                 return answer
             _sleep(wait_s)
             attempt += 1
@@ -154,15 +157,28 @@ class Session:
         content: bytes,
         headers: Mapping[str, str],
         repeated: bool,
+        end_s: float,
     ) -> Answer | LostAnswer:
         redact_logs_of("httpx", "httpcore")
         request_headers = {"Accept": "application/json", **self._settings.headers, **headers}
         if content:
             request_headers["Content-Type"] = "application/json"
-        request_headers |= self._authentication.headers(method, str(url), content)
         try:
-            response = self._client.request(
-                method, url, content=content or None, headers=request_headers
+            request_headers |= self._authentication.headers(method, str(url), content)
+        except (CatalogUnavailableError, NotAuthorizedError) as e:
+            if not repeated:
+                raise
+            # an earlier attempt may have been carried out
+            return LostAnswer(CatalogUnavailableError(str(e)), was_sent=True, is_final=True)
+        try:
+            received = receive(
+                self._client,
+                method,
+                url,
+                end_s=end_s,
+                size=self._settings.limits.size,
+                content=content or None,
+                headers=request_headers,
             )
         except UnicodeError:
             # raise without the cause, which contains the header
@@ -173,18 +189,20 @@ class Session:
         except httpx.HTTPError as e:
             # raise without the cause, which contains the request with its headers
             text = without_secrets(str(e), self._secrets)
-            remedy = remedy_of(e) or "check the catalog's uri, or try again"
+            final_remedy = remedy_of(e, self._settings.limits, end_s)
+            remedy = final_remedy or "check the catalog's uri, or try again"
             error = CatalogUnavailableError(
                 f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "
                 f"({type(e).__name__}: {text}); {remedy}"
             )
-            was_sent = not isinstance(e, _UNSENT_ERRORS)
-            return LostAnswer(error, was_sent, is_final=remedy_of(e) is not None)
+            # an earlier attempt may have been carried out, even if this one was never sent
+            was_sent = repeated or not isinstance(e, _UNSENT_ERRORS)
+            return LostAnswer(error, was_sent, is_final=final_remedy is not None)
         return Answer(
             request=request,
-            status=response.status_code,
-            headers=response.headers,
-            body=response.content,
+            status=received.status,
+            headers=received.headers,
+            body=received.body,
             secrets=self._secrets,
             repeated=repeated,
         )
@@ -218,8 +236,15 @@ def http_client(catalog: str, settings: HttpSettings) -> httpx.Client:
     )
 
 
-def remedy_of(error: httpx.HTTPError) -> str | None:
-    """Return what to do about an error that another attempt cannot help, or None for others."""
+def remedy_of(error: httpx.HTTPError, limits: AnswerLimits, end_s: float) -> str | None:
+    """Return what to do about an error that another attempt cannot help, or None for others.
+
+    The request had to be done at `end_s` of the monotonic clock.
+    """
+    if isinstance(error, OversizedAnswerError):
+        return limits.size_remedy
+    if isinstance(error, httpx.TimeoutException) and _now_s() >= end_s:
+        return limits.time_remedy
     text = str(error)
     if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in text:
         return "set ssl.cabundle to a file with the certificate of the authority that signed it"

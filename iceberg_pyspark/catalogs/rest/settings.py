@@ -16,6 +16,8 @@ from iceberg_pyspark.spec.properties import int_property
 _HEADER = "header."
 _CONNECT_TIMEOUT = "rest.client.connection-timeout-ms"
 _READ_TIMEOUT = "rest.client.socket-timeout-ms"
+_REQUEST_TIMEOUT = "rest.client.request-timeout-ms"
+_MAX_RESPONSE_BYTES = "rest.client.max-response-bytes"
 _MAX_RETRIES = "rest.client.max-retries"
 _MAX_CONNECTIONS = "rest.client.max-connections"
 _PROXY = "rest.client.proxy."
@@ -24,6 +26,24 @@ _CERTIFICATE = "ssl.client.cert"
 _KEY = "ssl.client.key"
 _USER_AGENT = "rest.client.user-agent"
 _HIGHEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """How long a request may take, with its answer and all retries, and the answer's size."""
+
+    time_s: float = 600.0
+    size: int = 256 * 1024 * 1024
+
+    @property
+    def time_remedy(self) -> str:
+        """What to do if a request takes too long."""
+        return f"it may take {self.time_s:g} s: raise {_REQUEST_TIMEOUT} if the server needs longer"
+
+    @property
+    def size_remedy(self) -> str:
+        """What to do if an answer is too large."""
+        return f"it may have {self.size} bytes: raise {_MAX_RESPONSE_BYTES} if it must be larger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +57,7 @@ class HttpSettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_timeout_s: float = 30.0
     read_timeout_s: float = 180.0
+    limits: AnswerLimits = field(default_factory=AnswerLimits)
     retries: int = 5
     max_connections: int = 100
     proxy: str | None = field(default=None, repr=False)
@@ -60,6 +81,7 @@ def http_settings(catalog: str, properties: Mapping[str, str]) -> HttpSettings:
         headers=headers,
         connect_timeout_s=_number(properties, _CONNECT_TIMEOUT, 30_000) / 1000,
         read_timeout_s=_number(properties, _READ_TIMEOUT, 180_000) / 1000,
+        limits=_limits(properties),
         retries=_number(properties, _MAX_RETRIES, 5, minimum=0),
         max_connections=_number(properties, _MAX_CONNECTIONS, 100),
         proxy=_proxy(catalog, properties),
@@ -100,6 +122,14 @@ def _proxy(catalog: str, properties: Mapping[str, str]) -> str | None:
     user, password = properties.get(f"{_PROXY}username"), properties.get(f"{_PROXY}password")
     login = f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
     return f"http://{login}{host}:{port}"
+
+
+def _limits(properties: Mapping[str, str]) -> AnswerLimits:
+    default = AnswerLimits()
+    return AnswerLimits(
+        _number(properties, _REQUEST_TIMEOUT, round(default.time_s * 1000)) / 1000,
+        _number(properties, _MAX_RESPONSE_BYTES, default.size),
+    )
 
 
 def _number(properties: Mapping[str, str], name: str, default: int, minimum: int = 1) -> int:
