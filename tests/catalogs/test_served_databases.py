@@ -73,12 +73,12 @@ def open_catalog(uri: str, folder: Path, **properties: str) -> SqlCatalog:
 
 
 def catalog_of_proxy(
-    server: DatabaseServer, uri: str, proxy: CuttingProxy, folder: Path
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, folder: Path, **properties: str
 ) -> tuple[SqlCatalog, SqlCatalog]:
     """Return a catalog that uses the database through the proxy, and one that uses it directly."""
     direct = open_catalog(uri, folder)
     direct.create_namespace(EVENTS.namespace)
-    through = open_catalog(server.url(uri.rpartition("/")[2], proxy.port), folder)
+    through = open_catalog(server.url(uri.rpartition("/")[2], proxy.port), folder, **properties)
     return through, direct
 
 
@@ -109,6 +109,23 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2
     # The catalog opens a new connection, and the table is intact.
     assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
+
+
+def test_a_commit_without_an_answer_ends_and_is_looked_up(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    limit = {"jdbc.socketTimeout": "1" if server.dialect.startswith("postgres") else "1000"}
+    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path, **limit)
+    create(through, EVENTS)
+    proxy.cut_next("silent")
+    done = set_property(through, EVENTS, "a", "1")
+    assert not proxy.is_armed
+    assert direct.load_table(EVENTS) == done
+    # a silent statement before the COMMIT has changed nothing
+    sleep = "pg_sleep(60)" if server.dialect.startswith("postgres") else "sleep(60)"
+    with pytest.raises(CatalogUnavailableError, match=r"higher jdbc\.socketTimeout"):
+        through._database.write(lambda connection: connection.execute(sa.text(f"SELECT {sleep}")))
+    assert through.load_table(EVENTS) == done
 
 
 @pytest.mark.parametrize("check", [check_lost_answers, check_lost_requests])

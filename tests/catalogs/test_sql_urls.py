@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sqlite3
 import traceback
 from pathlib import Path
@@ -14,9 +15,10 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import database_url
-from iceberg_pyspark.catalogs.sql.dialects import installed_driver
+from iceberg_pyspark.catalogs.sql.dialects import driver_limits, installed_driver, time_limits
 from iceberg_pyspark.errors import (
     CatalogError,
+    CatalogUnavailableError,
     IcebergError,
     InvalidRequestError,
 )
@@ -41,6 +43,49 @@ EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
 )
 def test_urls(uri: str, properties: dict[str, str], expected: str) -> None:
     assert database_url(uri, properties) == sa.make_url(expected)
+
+
+_SOCKET_OF_LIBPQ = {
+    "tcp_user_timeout": 9000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("postgresql+psycopg://h/d", {"connect_timeout": 2, **_SOCKET_OF_LIBPQ}),
+        ("postgresql+psycopg2://h/d?connect_timeout=7", _SOCKET_OF_LIBPQ),
+        (
+            "mysql+pymysql://h/d",
+            {"connect_timeout": 0.001, "read_timeout": 0.009, "write_timeout": 0.009},
+        ),
+        ("mariadb+mysqldb://h/d", {"connect_timeout": 1, "read_timeout": 1, "write_timeout": 1}),
+        ("postgresql+pg8000://h/d", {}),
+    ],
+)
+def test_drivers_get_limits_of_time_in_the_units_of_jdbc(
+    uri: str, expected: dict[str, object]
+) -> None:
+    url = sa.make_url(uri)
+    limits = {"jdbc.connectTimeout": "1", "jdbc.socketTimeout": "9"}
+    assert driver_limits(url, *time_limits(url, limits)) == expected
+    assert time_limits(url, {}) == (30, 180)
+    none = {"jdbc.connectTimeout": "0", "jdbc.socketTimeout": "0"}
+    assert driver_limits(url, *time_limits(url, none)) == {}
+    with pytest.raises(InvalidRequestError, match=r"jdbc\.socketTimeout"):
+        time_limits(url, {"jdbc.socketTimeout": "soon"})
+
+
+@pytest.mark.parametrize("uri", ["postgresql+psycopg", "mysql+pymysql"])
+def test_a_server_that_never_greets_ends_the_connection(uri: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"{uri}://u@127.0.0.1:{silent.getsockname()[1]}/d"
+        limits = {"jdbc.connectTimeout": "1", "jdbc.socketTimeout": "200"}
+        with pytest.raises(CatalogUnavailableError, match=r"jdbc\.connectTimeout"):
+            load_catalog("c", uri=address, warehouse="memory:/w", **limits)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 """A proxy in front of a database that cuts a connection at its COMMIT, either before the server
-gets the statement or after the server has run it.
+gets the statement or after the server has run it, or that keeps connections open in silence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Literal
 
-When = Literal["before", "after"]
+When = Literal["before", "after", "silent"]
 # Match the whole protocol message of PostgreSQL or MySQL: file names contain the word COMMIT too.
 _COMMITS = (b"\x0bCOMMIT\0", b"\x03COMMIT")
 
@@ -24,6 +24,7 @@ class CuttingProxy:
         self._listener = listener
         self.port: int = listener.getsockname()[1]
         self._cut: When | None = None
+        self._closed = threading.Event()
 
     @property
     def is_armed(self) -> bool:
@@ -31,8 +32,12 @@ class CuttingProxy:
         return self._cut is not None
 
     def cut_next(self, when: When) -> None:
-        """Cut the connection that sends the next COMMIT."""
+        """Cut the connection that sends the next COMMIT; "silent" runs it and says nothing more."""
         self._cut = when
+
+    def close(self) -> None:
+        """End the silent connections."""
+        self._closed.set()
 
     def serve(self) -> None:
         """Serve each connection in a separate thread until the listener is closed."""
@@ -54,10 +59,12 @@ class CuttingProxy:
                         return
                     if source is client and self._cut and data.endswith(_COMMITS):
                         when, self._cut = self._cut, None
-                        if when == "after":
+                        if when != "before":
                             server.sendall(data)
                             # The server answers once it has run the COMMIT.
                             server.recv(65536)
+                        if when == "silent":
+                            self._closed.wait(60)
                         return
                     (server if source is client else client).sendall(data)
 
@@ -68,4 +75,7 @@ def cutting_proxy(host: str, port: int) -> Iterator[CuttingProxy]:
     with socket.create_server((host, 0)) as listener:
         proxy = CuttingProxy((host, port), listener)
         threading.Thread(target=proxy.serve, daemon=True).start()
-        yield proxy
+        try:
+            yield proxy
+        finally:
+            proxy.close()

@@ -24,10 +24,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from iceberg_pyspark.catalogs.sql.dialects import (
+    driver_limits,
     equals_exactly,
     installed_driver,
     is_refused_user,
+    is_timeout,
+    limit_remedy,
     table_with_collation,
+    time_limits,
 )
 from iceberg_pyspark.catalogs.sql.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
@@ -136,6 +140,7 @@ class Database:
             }
         )
         self._busy_timeout_ms = BUSY_TIMEOUT_MS.of(properties)
+        self._limits_s = time_limits(self._url, properties)
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self.is_memory = self._is_sqlite and _is_memory(self._url)
         self._engine: sa.Engine | None = None
@@ -153,6 +158,7 @@ class Database:
             "_given_uri": self._given_uri,
             "_secrets": self._secrets,
             "_busy_timeout_ms": self._busy_timeout_ms,
+            "_limits_s": self._limits_s,
             "_is_sqlite": self._is_sqlite,
             "is_memory": False,
             "_engine": None,
@@ -264,7 +270,12 @@ class Database:
         try:
             if not self._is_sqlite:
                 url = installed_driver(self._url)
-                engine = sa.create_engine(url, hide_parameters=True, pool_pre_ping=True)
+                engine = sa.create_engine(
+                    url,
+                    hide_parameters=True,
+                    pool_pre_ping=True,
+                    connect_args=driver_limits(url, *self._limits_s),
+                )
             elif self.is_memory:
                 engine = sa.create_engine(
                     self._url,
@@ -302,6 +313,13 @@ class Database:
                 sa.event.listen(engine, "do_connect", _open_sqlite)
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
+        elif engine.dialect.driver == "psycopg" and self._limits_s[1]:
+            # psycopg is an extra, which other databases do not need
+            from iceberg_pyspark.catalogs.sql.postgres_limits import (  # noqa: PLC0415
+                limited_connect,
+            )
+
+            sa.event.listen(engine, "do_connect", limited_connect(self._limits_s[1]))
         return engine
 
     def _translate(self, e: DBAPIError) -> CatalogError:
@@ -322,7 +340,8 @@ class Database:
         return CatalogError(f"database {self.redacted_url} answered: {self._reason(e)}")
 
     def _reason(self, e: DBAPIError) -> str:
-        return without_secrets(str(e.orig).strip().partition("\n")[0], self._secrets)
+        reason = without_secrets(str(e.orig).strip().partition("\n")[0], self._secrets)
+        return f"{reason}; {limit_remedy(self._url)}" if is_timeout(e.orig) else reason
 
     def _cause(self, e: DBAPIError) -> BaseException | None:
         # the driver's own error, because SQLAlchemy's error contains the statement

@@ -1,4 +1,4 @@
-"""Differences between the databases of SQL catalogs: drivers, comparisons, refusals.
+"""Differences between the databases of SQL catalogs: drivers, time limits, comparisons, refusals.
 
 By default, MySQL and MariaDB ignore case and trailing blanks when they compare strings. Tables
 created here therefore set another collation, and queries on tables of other clients compare bytes.
@@ -7,9 +7,13 @@ created here therefore set another collation, and queries on tables of other cli
 from __future__ import annotations
 
 import importlib.util
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
+
+from iceberg_pyspark.spec.property_types import IntProperty
 
 _DRIVERS = {
     "postgresql": (("psycopg", "psycopg"), ("psycopg2", "psycopg2")),
@@ -17,8 +21,11 @@ _DRIVERS = {
     "mariadb": (("pymysql", "pymysql"), ("mysqldb", "MySQLdb")),
 }
 _MYSQL = ("mysql", "mariadb")
+_CONNECT_TIMEOUT, _SOCKET_TIMEOUT = "jdbc.connectTimeout", "jdbc.socketTimeout"
+_DEFAULT_CONNECT_S, _DEFAULT_SOCKET_S = 30, 180
 # MySQL: access to a database denied, access to the server denied
 _REFUSED_USER_NUMBERS = (1044, 1045)
+_TIMEOUT_TEXTS = ("timed out", "timeout expired", "no answer within")
 # PostgreSQL sends no SQLSTATE when it refuses a connection
 _REFUSED_USER_TEXTS = ("authentication failed", "no password supplied", "no pg_hba.conf entry")
 
@@ -34,6 +41,55 @@ def installed_driver(url: sa.URL) -> sa.URL:
     drivers = _DRIVERS[name]
     driver = next((d for d, m in drivers if importlib.util.find_spec(m)), drivers[0][0])
     return url.set(drivername=f"{name}+{driver}")
+
+
+def time_limits(url: sa.URL, properties: Mapping[str, str]) -> tuple[float, float]:
+    """Return how many seconds a connection may take to open, and a statement without an answer.
+
+    The properties have the names and units of the JDBC drivers: seconds for PostgreSQL,
+    milliseconds for MariaDB and MySQL. Zero is no limit. Raise `InvalidRequestError`.
+    """
+    units = 1000 if url.get_backend_name() in _MYSQL else 1
+    return (
+        IntProperty(_CONNECT_TIMEOUT, _DEFAULT_CONNECT_S * units, 0).of(properties) / units,
+        IntProperty(_SOCKET_TIMEOUT, _DEFAULT_SOCKET_S * units, 0).of(properties) / units,
+    )
+
+
+def driver_limits(url: sa.URL, connect_s: float, socket_s: float) -> dict[str, Any]:
+    """Return the arguments of the driver for the limits, except those that the URL sets itself.
+
+    libpq, PostgreSQL's client library, has no limit for a server that is silent: see
+    `postgres_limits.py`. Its limits here end a connection whose network or server is gone.
+    """
+    limits: dict[str, Any] = {}
+    match url.get_driver_name():
+        case "psycopg" | "psycopg2":
+            if connect_s:
+                # libpq takes whole seconds of at least 2
+                limits["connect_timeout"] = max(2, math.ceil(connect_s))
+            if socket_s:
+                idle_s = max(1, math.ceil(socket_s / 2))
+                limits |= {
+                    "tcp_user_timeout": math.ceil(socket_s * 1000),
+                    "keepalives_idle": idle_s,
+                    "keepalives_interval": max(1, idle_s // 3),
+                    "keepalives_count": 3,
+                }
+        case "pymysql" | "mysqldb" as driver:
+            # mysqlclient takes whole seconds
+            whole = math.ceil if driver == "mysqldb" else float
+            if connect_s:
+                limits["connect_timeout"] = whole(connect_s)
+            if socket_s:
+                limits |= {"read_timeout": whole(socket_s), "write_timeout": whole(socket_s)}
+    return {k: v for k, v in limits.items() if k not in url.query}
+
+
+def limit_remedy(url: sa.URL) -> str:
+    """Return which properties raise the limits of time."""
+    units = "ms" if url.get_backend_name() in _MYSQL else "seconds"
+    return f"a slow server may need a higher {_SOCKET_TIMEOUT} or {_CONNECT_TIMEOUT} (in {units})"
 
 
 def equals_exactly(
@@ -64,3 +120,8 @@ def is_refused_user(error: Any) -> bool:
     number = error.args[0] if error is not None and error.args else None
     text = str(error)
     return number in _REFUSED_USER_NUMBERS or any(t in text for t in _REFUSED_USER_TEXTS)
+
+
+def is_timeout(error: Any) -> bool:
+    """Return whether a driver's error says that a limit of `time_limits` is over."""
+    return any(text in str(error) for text in _TIMEOUT_TEXTS)
