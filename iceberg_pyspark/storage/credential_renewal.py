@@ -52,6 +52,7 @@ _PAUSE_S = 10.0
 """The pause between two attempts while the old credentials are still valid."""
 
 _TIMEOUT_S = 30.0
+_LARGEST_ANSWER = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 400
 _now_s = time.time
 _log = logging.getLogger(__name__)
@@ -257,6 +258,8 @@ class _Endpoint:
         try:
             # executors without httpx keep the credentials that they received
             import httpx  # noqa: PLC0415
+
+            from iceberg_pyspark.storage.http_answers import receive  # noqa: PLC0415
         except ImportError:
             raise StorageError(
                 "a package is missing to renew credentials: pip install 'iceberg-pyspark[rest]'"
@@ -265,16 +268,22 @@ class _Endpoint:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            response = httpx.get(
-                self._address, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False
-            )
+            with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
+                answer = receive(
+                    client,
+                    "GET",
+                    self._address,
+                    end_s=time.monotonic() + _TIMEOUT_S,
+                    size=_LARGEST_ANSWER,
+                    headers=headers,
+                )
         except httpx.HTTPError as e:
             # not chained: the exception contains the request and with it the token
             raise StorageError(f"{self._address} got no answer ({type(e).__name__})") from None
-        if response.status_code != 200:
-            reason = _reason(response.content, self._token)
-            raise StorageError(f"{self._address} answered with {response.status_code}{reason}")
-        return response.content
+        if answer.status != 200:
+            reason = _reason(answer.body, self._token)
+            raise StorageError(f"{self._address} answered with {answer.status}{reason}")
+        return answer.body
 
 
 def _reason(answer: bytes, token: str | None) -> str:

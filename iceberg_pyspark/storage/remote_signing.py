@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ SIGNING = "storage.remote-signing"
 """The storage property that describes the signer of a table's requests."""
 
 _TIMEOUT_S = 30.0
+_LARGEST_ANSWER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,13 @@ class _TaskSigner:
         try:
             # imported here because only tables with remote signing need it
             import httpx  # noqa: PLC0415
+
+            from iceberg_pyspark.storage.http_answers import receive  # noqa: PLC0415
         except ImportError:
             raise StorageError(
                 "a package is missing to have requests signed: pip install 'iceberg-pyspark[rest]'"
             ) from None
+        self._receive = receive
         self._errors = httpx.HTTPError
         self._client = httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False)
 
@@ -163,15 +168,23 @@ class _TaskSigner:
         if signing.token is not None:
             headers["Authorization"] = f"Bearer {signing.token}"
         try:
-            response = self._client.post(signing.endpoint, json=dict(request), headers=headers)
+            answer = self._receive(
+                self._client,
+                "POST",
+                signing.endpoint,
+                end_s=time.monotonic() + _TIMEOUT_S,
+                size=_LARGEST_ANSWER,
+                json=dict(request),
+                headers=headers,
+            )
         except self._errors as e:
             # not chained: the exception contains the request and with it the token
             raise StorageError(
                 f"the signer of table {signing.table} gave no answer ({type(e).__name__})"
             ) from None
         return SignerAnswer(
-            response.status_code,
-            response.headers,
-            response.content,
-            f"the signer of table {signing.table} answered with {response.status_code}",
+            answer.status,
+            answer.headers,
+            answer.body,
+            f"the signer of table {signing.table} answered with {answer.status}",
         )

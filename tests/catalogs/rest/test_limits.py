@@ -1,4 +1,4 @@
-"""Servers that send a byte now and then, or an answer without an end: time and size are limited."""
+"""Servers that send a byte now and then, or without an end: time and size are limited."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
 from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
 from iceberg_pyspark.commits.outcomes import Unknown
-from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError
+from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
+from iceberg_pyspark.storage import credential_renewal, remote_signing
+from iceberg_pyspark.storage.remote_signing import RemoteSigning
 
 _TIME = "rest.client.request-timeout-ms"
 _SIZE = "rest.client.max-response-bytes"
@@ -185,3 +187,20 @@ def test_a_lost_answer_stays_one_when_the_next_attempt_cannot_be_sent(
         lost = session.try_to_ask("POST", "v1/x", is_repeatable=True)
     assert isinstance(lost, LostAnswer)
     assert lost.was_sent
+
+
+@pytest.mark.parametrize("answer", [slow_headers, endless_body])
+def test_renewed_keys_and_signatures_of_tasks_have_limits(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> None:
+    for module in (credential_renewal, remote_signing):
+        monkeypatch.setattr(module, "_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(module, "_LARGEST_ANSWER", 1000)
+    with serving(answer) as uri:
+        with pytest.raises(StorageError, match="got no answer"):
+            credential_renewal._Endpoint(uri, "t").renew({})
+        signing = RemoteSigning(
+            source="none", namespace=("db",), name="t", endpoint=uri, for_tasks=True
+        )
+        with pytest.raises(StorageError, match="gave no answer"):
+            remote_signing._TaskSigner().sign(signing, {})

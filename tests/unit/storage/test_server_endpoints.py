@@ -89,7 +89,9 @@ def loaded(sent: Mapping[str, Mapping[str, str]], own: Mapping[str, str]) -> Map
 def _mock(answer: RequestHandler) -> Callable[[httpx.Request], httpx.Response]:
     def handle(request: httpx.Request) -> httpx.Response:
         reply = answer(Request(request.method, request.url.path, {}, {}, b""))
-        return httpx.Response(reply.status, json=reply.content)
+        # a body that is not read yet, as from a real server
+        stream = httpx.ByteStream(json.dumps(reply.content).encode())
+        return httpx.Response(reply.status, stream=stream)
 
     return handle
 
