@@ -85,9 +85,11 @@ def _print(
     metadata_table = invocation.table(table).metadata_table(name, selector=selector)
     if columns is not None and not invocation.output.as_json:
         metadata_table = metadata_table.select(metadata_table.schema.select(columns))
-    rows = [row for batch in metadata_table.to_batches() for row in rows_of(batch) if keep(row)]
+    schema = metadata_table.schema
+    batches = metadata_table.to_batches()
+    rows = [row for batch in batches for row in rows_of(batch, schema) if keep(row)]
     for row in rows:
         if "content" in row and not invocation.output.as_json:
             row["content"] = _CONTENTS.get(row["content"], row["content"])
-    names = [f.name for f in metadata_table.schema.fields]
+    names = [f.name for f in schema.fields]
     invocation.output.rows(names, ([row[n] for n in names] for row in rows))

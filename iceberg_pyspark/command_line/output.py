@@ -123,7 +123,7 @@ def _json_value(value: Any) -> Any:
         case datetime() | date() | time():
             return value.isoformat()
         case Decimal():
-            return str(value)
+            return f"{value:f}"
         case Iterable():
             return [_json_value(v) for v in value]
         case _:

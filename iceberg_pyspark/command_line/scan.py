@@ -18,6 +18,7 @@ from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from iceberg_pyspark.spec.schema import Schema
     from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
     from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
@@ -97,16 +98,19 @@ def scan(
         invocation.output.value("count", selection.count())
         return
     rows = (
-        list(row.values()) for batch in selection.batches for row in rows_of(batch.slice(0, limit))
+        list(row.values())
+        for batch in selection.batches
+        for row in rows_of(batch.slice(0, limit), selection.schema)
     )
-    invocation.output.rows(selection.names, islice(rows, limit))
+    names = [f.name for f in selection.schema.fields]
+    invocation.output.rows(names, islice(rows, limit))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
     """Rows that are read lazily."""
 
-    names: list[str]
+    schema: Schema
     batches: Iterator[pa.RecordBatch]
     count: Callable[[], int]
 
@@ -168,7 +172,7 @@ def _rows(
         return _rows_of_metadata_table(metadata_table, columns)
     rows = table.scan(filter=filter_, columns=columns, selector=selector)
     return _Rows(
-        names=[f.name for f in rows.context.projection.fields],
+        schema=rows.context.projection,
         batches=rows.to_batches(),
         count=rows.count,
     )
@@ -178,7 +182,7 @@ def _rows_of_metadata_table(table: MetadataTable, columns: Sequence[str] | None)
     if columns is not None:
         table = table.select(table.schema.select(columns))
     return _Rows(
-        names=[f.name for f in table.schema.fields],
+        schema=table.schema,
         batches=table.to_batches(),
         count=lambda: sum(batch.num_rows for batch in table.to_batches()),
     )

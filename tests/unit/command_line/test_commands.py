@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import uuid
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.types import NestedField
 from tests.unit.command_line.conftest import Run
 
 
@@ -92,6 +98,57 @@ def test_rows_are_scanned(run: Run, table: ice.Table) -> None:
     assert run("scan", "db.t", "--snapshot-id", first, "--count", "--json").json == {"count": 2}
     assert run("scan", "db.t", "--ref", "main", "--count").lines == ["3"]
     assert run("scan", f"{Path.cwd()}/w/db/t", "--count", warehouse=None).lines == ["3"]
+
+
+def test_values_are_printed_as_sql_has_them(run: Run, table: ice.Table) -> None:
+    text = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+    raw = uuid.UUID(text).bytes
+    columns = [
+        NestedField(field_id=1, name="u", type=types.UUIDType()),
+        NestedField(field_id=2, name="raw", type=types.FixedType(16)),
+        NestedField(field_id=3, name="d", type=types.DecimalType(12, 10)),
+        NestedField(
+            field_id=4, name="l", type=types.ListType(element_id=7, element_type=types.UUIDType())
+        ),
+        NestedField(
+            field_id=5,
+            name="m",
+            type=types.MapType(
+                key_id=8,
+                key_type=types.UUIDType(),
+                value_id=9,
+                value_type=types.StructType(
+                    (
+                        NestedField(field_id=10, name="at", type=types.TimestampNsType()),
+                        NestedField(field_id=11, name="u", type=types.UUIDType()),
+                    )
+                ),
+            ),
+        ),
+    ]
+    catalog = ice.load_catalog("default", warehouse="w")
+    new_table = catalog.create_table(
+        "db.values", ice.Schema(fields=tuple(columns)), properties={"format-version": "3"}
+    )
+    arrow = to_arrow_schema(new_table.schema)
+    at = pa.scalar(1, arrow.field("m").type.item_type.field("at").type)
+    row = {"u": raw, "raw": raw, "d": Decimal("1E-10"), "l": [raw, None]}
+    row["m"] = [(raw, {"at": at, "u": raw}), (b"0" * 16, None)]
+    new_table.append(pa.Table.from_pylist([row, {}], arrow))
+    printed, nulls = run("scan", "db.values", "--json").json
+    assert printed == {
+        "u": text,
+        "raw": raw.hex(),
+        "d": "0.0000000001",
+        "l": [text, None],
+        "m": {
+            text: {"at": "1970-01-01 00:00:00.000000001", "u": text},
+            str(uuid.UUID(bytes=b"0" * 16)): None,
+        },
+    }
+    assert nulls == dict.fromkeys(printed)
+    assert text in run("scan", "db.values", "--columns", "u").text
+    assert text in run("files", "db.values", "--json").text
 
 
 def test_what_was_appended_or_changed_is_scanned(run: Run, table: ice.Table) -> None:
