@@ -61,11 +61,20 @@ class Clock:
     random: Callable[[], float]
 
 
-SYSTEM_CLOCK = Clock(
-    now_ms=lambda: time.time_ns() // 1_000_000,
-    sleep_ms=lambda ms: time.sleep(ms / 1000),
-    random=random.random,
-)
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _sleep_ms(ms: float) -> None:
+    time.sleep(ms / 1000)
+
+
+def _random() -> float:
+    # the method of `random` itself would be pickled with its state
+    return random.random()
+
+
+SYSTEM_CLOCK = Clock(now_ms=_now_ms, sleep_ms=_sleep_ms, random=_random)
 
 
 Start: TypeAlias = Literal["given", "newest", "own"]
