@@ -24,6 +24,7 @@ from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
+from iceberg_pyspark.spec.argument_types import check_text
 
 _LOCATING_PROPERTIES = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {
@@ -66,6 +67,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     """
     environment = os.environ
     catalog_name = default_name(environment) if name is None else name
+    check_text("catalog", catalog_name)
     if not catalog_name:
         raise InvalidRequestError("the catalog's name is empty; give a name")
     all_properties = {**configured_properties(catalog_name, environment), **_as_text(properties)}

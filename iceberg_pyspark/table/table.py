@@ -8,6 +8,7 @@ Connects the layers below for Python users: `table/reading/scan.py` reads,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -274,6 +276,11 @@ class Table(EditableTable):
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
+            if dynamic:
+                raise InvalidRequestError(
+                    "overwrite: a filter and dynamic=True say different things about what is "
+                    "replaced; keep one"
+                )
             mode = self._bound(filter)
         self._write(rows, mode, branch, snapshot_properties)
 
@@ -288,9 +295,11 @@ class Table(EditableTable):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> None:
+        # wrong options are refused before files are written
+        options = _options(branch, snapshot_properties)
         with syncs_together():
             write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
-            options = _options(branch, snapshot_properties, write_id)
+            options = replace(options, write_id=write_id)
             with WrittenFiles(self.io, files) as written_files:
                 action = write_action(self._loaded_table, files, mode, branch=branch)
                 self._commit(action, options, written_files)
@@ -334,7 +343,7 @@ class Table(EditableTable):
         match = compile_file_match(self._bound(filter), self.metadata)
         text = filter if isinstance(filter, str) else condition_text(filter)
         action = DeleteFiles(removal=RemoveWhere(match, text))
-        self._commit(action, _options(branch, snapshot_properties, None))
+        self._commit(action, _options(branch, snapshot_properties))
 
     def add_files(
         self,
@@ -368,7 +377,7 @@ class Table(EditableTable):
             io=self.io,
             source=source,
             file_format=file_format,
-            options=_options(branch, snapshot_properties, None),
+            options=_options(branch, snapshot_properties),
             clock=self._clock,
             partition_filter=partition_filter or {},
             partitions=partitions,
@@ -441,9 +450,5 @@ class Table(EditableTable):
         )
 
 
-def _options(
-    branch: str, snapshot_properties: Mapping[str, str] | None, write_id: str | None
-) -> CommitOptions:
-    return CommitOptions(
-        branch=branch, snapshot_properties=snapshot_properties or {}, write_id=write_id
-    )
+def _options(branch: str, snapshot_properties: Mapping[str, str] | None) -> CommitOptions:
+    return CommitOptions(branch=branch, snapshot_properties=snapshot_properties or {})

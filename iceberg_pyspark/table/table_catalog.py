@@ -18,6 +18,7 @@ from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.argument_types import check_properties, check_text, check_texts
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
@@ -113,6 +114,8 @@ class TableCatalog:
         """
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
+        if location is not None:
+            check_text("location", location)
         new = NewTable(
             schema=columns,
             spec=parse_partitioning(partitioned_by, columns),
@@ -160,6 +163,7 @@ class TableCatalog:
         table is in no catalog. A namespace that does not exist is then an error, and not created.
         """
         catalog, identifier = self._resolve(name)
+        check_text("metadata_location", metadata_location)
         if not dry_run:
             create_namespace_if_absent(catalog, identifier.namespace)
         table = catalog.register_table(identifier, metadata_location, dry_run=dry_run)
@@ -171,12 +175,14 @@ class TableCatalog:
         Raises `ViewAlreadyExistsError`, or `UnsupportedFeatureError` if the catalog has no views.
         """
         catalog, identifier = self._resolve(name)
+        check_text("metadata_location", metadata_location)
         view_catalog = with_views(catalog)
         create_namespace_if_absent(catalog, identifier.namespace)
         view_catalog.register_view(identifier, metadata_location)
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; raises `NamespaceAlreadyExistsError`."""
+        check_properties("properties", properties or {})
         self._catalog.create_namespace(self._namespace(name), properties)
 
     def drop_namespace(self, name: str) -> None:
@@ -203,6 +209,12 @@ class TableCatalog:
         updates: Mapping[str, str] | None = None,
     ) -> None:
         """Remove and set namespace properties; raises `NoSuchNamespaceError`."""
+        check_texts("removals", removals)
+        check_properties("updates", updates or {})
+        if both := set(removals).intersection(updates or {}):
+            raise InvalidRequestError(
+                f"removals and updates both name {', '.join(sorted(both))}; keep one"
+            )
         self._catalog.update_namespace_properties(
             self._namespace(name), removals=removals, updates=updates or {}
         )
@@ -221,6 +233,7 @@ class TableCatalog:
         return TableIdentifier(namespace=levels[:-1], name=levels[-1])
 
     def _namespace(self, name: str) -> Namespace:
+        check_text("name", name)
         return parse_levels(name) if name else ()
 
 

@@ -16,6 +16,7 @@ from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.argument_types import wrong_type
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
@@ -117,4 +118,10 @@ def write_rows(
 def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
     if isinstance(rows, pa.Table):
         return rows.to_batches()  # type: ignore[no-any-return]
-    return [rows] if isinstance(rows, pa.RecordBatch) else rows
+    if isinstance(rows, pa.RecordBatch):
+        return [rows]
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows  # type: ignore[no-any-return]
+    raise wrong_type(
+        "rows", "an Arrow table, batch or reader (pyarrow.table makes one of a frame)", rows
+    )

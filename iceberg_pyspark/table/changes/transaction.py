@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.outcomes import NeverSent
@@ -63,13 +64,12 @@ class Transaction(EditableTable):
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Write the rows now, with the metadata so far; the transaction's commit appends them."""
+        # wrong options are refused before files are written
+        options = CommitOptions(branch=branch, snapshot_properties=snapshot_properties or {})
         write_id, files = write_rows(self._loaded_table.identifier, self._metadata, self._io, rows)
         self._written_files.add(files)
-        self.add_snapshot(
-            AppendFiles(data_files=tuple(files)),
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-            write_id=write_id,
+        self._add_snapshot(
+            AppendFiles(data_files=tuple(files)), replace(options, write_id=write_id)
         )
 
     def add_snapshot(
@@ -81,15 +81,17 @@ class Transaction(EditableTable):
         write_id: str | None = None,
     ) -> None:
         """Add a snapshot of files that are already written, when the transaction commits."""
+        options = CommitOptions(
+            branch=branch, write_id=write_id, snapshot_properties=snapshot_properties or {}
+        )
+        self._add_snapshot(action, options)
+
+    def _add_snapshot(self, action: SnapshotAction, options: CommitOptions) -> None:
         self._add_step(
             SnapshotStep(
                 action,
                 self._io,
-                CommitOptions(
-                    branch=branch,
-                    write_id=write_id,
-                    snapshot_properties=snapshot_properties or {},
-                ),
+                options,
                 table_uuid=self._loaded_table.metadata.table_uuid,
                 clock=self._clock,
                 written_files=self._written_files,

@@ -30,6 +30,7 @@ from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
 from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.argument_types import check_texts
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
@@ -333,7 +334,9 @@ def scan_table(
     scan if only the catalog's server may do so. Raises `InvalidRequestError` or
     `NoSuchSnapshotError`.
     """
-    selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
+    selected_snapshot = select_snapshot(
+        metadata, SnapshotSelector() if selector is None else selector
+    )
     if selected_snapshot.appends is not None and planner is not None:
         raise UnsupportedFeatureError(
             f"table {table}: its catalog's server plans its scans, and only for whole snapshots; "
@@ -375,6 +378,7 @@ def projection_of(
     schema: Schema, metadata: TableMetadata, columns: Sequence[str], *, case_sensitive: bool
 ) -> Schema:
     """Return the requested columns, in order; metadata columns by name, nested fields by path."""
+    check_texts("columns", columns)
     by_name = {f.name: f for f in schema.fields}
     fields: list[NestedField] = []
     for column in columns:

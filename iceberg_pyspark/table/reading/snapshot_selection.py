@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from itertools import takewhile
 
@@ -20,6 +20,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec.argument_types import check_text, check_whole_number, wrong_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -60,6 +61,12 @@ class SnapshotSelector:
         return bool(self._bounds())
 
     def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value is not None and f.name in ("branch", "tag", "version"):
+                check_text(f.name, value)
+            elif value is not None:
+                check_whole_number(f.name, value)
         names = [
             name
             for name in ("snapshot_id", "as_of_timestamp_ms", "branch", "tag", "version")
@@ -123,6 +130,8 @@ def branch_selector(metadata: TableMetadata, branch: str) -> SnapshotSelector:
 
 def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """Resolve a selector; raise `NoSuchSnapshotError` if there is no such snapshot."""
+    if not isinstance(selector, SnapshotSelector):
+        raise wrong_type("selector", "a SnapshotSelector", selector)
     if selector.is_incremental:
         return _between(metadata, selector)
     if MAIN in (selector.branch, selector.version) and MAIN not in metadata.refs:
