@@ -18,6 +18,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec.argument_types import check_whole_number
 from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, compact_json, parse_json
 from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
@@ -194,6 +195,7 @@ class TableMetadata:
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return the snapshot with the id; raise `NoSuchSnapshotError` if there is none."""
+        check_whole_number("snapshot_id", snapshot_id)
         snapshot = self.snapshot_by_id.get(snapshot_id)
         if snapshot is None:
             latest_ids = ", ".join(str(s.snapshot_id) for s in self.snapshots[-5:]) or "none"

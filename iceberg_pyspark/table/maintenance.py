@@ -16,6 +16,13 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths
 from iceberg_pyspark.maintenance.orphan_files import Inventory, StoreNames
+from iceberg_pyspark.spec.argument_types import (
+    check_properties,
+    check_text,
+    check_texts,
+    check_whole_number,
+    wrong_type,
+)
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.table.changes.deleted_files import deleting_threads
@@ -85,6 +92,10 @@ class TableMaintenance:
         `snapshot_ids`, `CommitConflictError`, and `CommitStateUnknownError`, after which nothing
         was deleted.
         """
+        if not isinstance(snapshot_ids, Collection):
+            raise wrong_type("snapshot_ids", "a list of whole numbers", snapshot_ids)
+        for snapshot_id in snapshot_ids:
+            check_whole_number("snapshot_ids", snapshot_id)
         expiry = SnapshotExpiry(
             self._table,
             Retention(
@@ -133,6 +144,7 @@ class TableMaintenance:
         unchanged. `dry_run` only counts what would be rewritten, and lists the groups of files with
         the reasons. Raises `InvalidRequestError` for an invalid option or order.
         """
+        _check_texts(strategy=strategy, sort_order=sort_order, branch=branch)
         table, result = DataFileRewrite(
             self._table,
             options=_texts(options),
@@ -180,6 +192,11 @@ class TableMaintenance:
         Raises `InvalidRequestError` for different stores, for a location that is not the table's
         own, and if `gc.enabled` is false.
         """
+        _check_texts(location=location)
+        check_properties("equal_schemes", equal_schemes or {})
+        check_properties("equal_authorities", equal_authorities or {})
+        if inventory is not None and not callable(inventory):
+            raise wrong_type("inventory", "a function without arguments", inventory)
         if prefix_mismatch_mode not in get_args(PrefixMismatchMode):
             raise InvalidRequestError(
                 f"prefix_mismatch_mode must be one of {', '.join(get_args(PrefixMismatchMode))}, "
@@ -215,6 +232,9 @@ class TableMaintenance:
         `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do not),
         `CommitConflictError` and `CommitStateUnknownError`.
         """
+        if spec_id is not None:
+            check_whole_number("spec_id", spec_id)
+        check_texts("sort_by", sort_by)
         rewrite = ManifestRewrite(self._table, spec_id=spec_id, sort_by=sort_by)
         table, result = rewrite.run(dry_run=dry_run)
         if not dry_run:
@@ -249,6 +269,11 @@ class TableMaintenance:
         that are already staged then remain unused. Raises `UnsupportedFeatureError` for metadata
         that may have paths of unknown meaning. `dry_run` counts and writes nothing.
         """
+        _check_texts(
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+        )
         return TablePathRewrite(
             self._table,
             MovedPaths(source_prefix, target_prefix),
@@ -335,6 +360,8 @@ class TableMaintenance:
         unknown or has no values to count, `ConcurrentChangeError` if the snapshot expired
         meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
         """
+        if columns is not None:
+            check_texts("columns", columns)
         table, result = TableStatisticsComputation(
             self._table,
             snapshot_id=snapshot_id,
@@ -365,6 +392,8 @@ class TableMaintenance:
 
 def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Convert option values to text, in the form that SQL passes them."""
+    if options is not None and not isinstance(options, Mapping):
+        raise wrong_type("options", "a dict", options)
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (options or {}).items()
@@ -372,4 +401,15 @@ def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:
-    return milliseconds_of(moment) if isinstance(moment, datetime) else moment
+    if moment is None:
+        return None
+    if isinstance(moment, datetime):
+        return milliseconds_of(moment)
+    check_whole_number("older_than, a datetime or milliseconds since 1970", moment)
+    return moment
+
+
+def _check_texts(**texts: str | None) -> None:
+    for name, text in texts.items():
+        if text is not None:
+            check_text(name, text)

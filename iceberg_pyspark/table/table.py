@@ -21,6 +21,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
+from iceberg_pyspark.spec.argument_types import check_whole_number, wrong_type
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -400,6 +401,8 @@ class Table(EditableTable):
         `progress(phase, done, total)` is called while a procedure runs: `done` of `total` steps are
         done; `total` is None if it is unknown. It must not raise.
         """
+        if not callable(progress):
+            raise wrong_type("progress", "a function of phase, done and total", progress)
         table = MaintainedTable(
             catalog=self._catalog,
             loaded=self._loaded_table,
@@ -418,6 +421,7 @@ class Table(EditableTable):
         storage is listed for orphan files only with `lists_storage`. Memory holds only a few
         integers per file.
         """
+        check_whole_number("top", top)
         return examine(
             self._catalog,
             self._loaded_table,

@@ -27,6 +27,7 @@ from iceberg_pyspark.maintenance.partition_folders import (
 )
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.argument_types import check_properties, check_text
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
 from iceberg_pyspark.spec.name_mapping import (
     NameMapping,
@@ -80,6 +81,8 @@ class FileImport:
     progress: Progress = no_progress
 
     def __post_init__(self) -> None:
+        check_text("source", self.source)
+        check_properties("partition_filter", self.partition_filter)
         object.__setattr__(self, "source", plain_location(self.source))
 
     def plan(self) -> AddedFiles:

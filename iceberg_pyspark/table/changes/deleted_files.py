@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.spec.argument_types import check_whole_number
 from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
@@ -30,6 +31,7 @@ def deleting_threads(max_concurrent_deletes: int | None) -> int:
     """Return the number of deleting threads; raise `InvalidRequestError` if it is below 1."""
     if max_concurrent_deletes is None:
         return DEFAULT_THREADS
+    check_whole_number("max_concurrent_deletes", max_concurrent_deletes)
     if max_concurrent_deletes < 1:
         raise InvalidRequestError(
             f"max_concurrent_deletes must be at least 1, got {max_concurrent_deletes}"

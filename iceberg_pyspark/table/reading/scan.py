@@ -30,7 +30,7 @@ from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
 from iceberg_pyspark.planning.threaded_map import threaded_map
-from iceberg_pyspark.spec.argument_types import check_texts
+from iceberg_pyspark.spec.argument_types import check_texts, wrong_type
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
@@ -124,6 +124,8 @@ class TableScan:
 
     def pruned_by(self, predicate: Predicate) -> TableScan:
         """Return the scan with an additional bound predicate, which prunes files and rows."""
+        if not isinstance(predicate, Predicate):
+            raise wrong_type("predicate", "a predicate", predicate)
         both = and_(self.context.predicate, predicate)
         return replace(self, context=replace(self.context, predicate=both))
 

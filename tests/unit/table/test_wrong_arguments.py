@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ Call = Callable[[ice.TableCatalog, ice.Table, Any], object]
 def given(value: Any) -> Any:
     """Return another wrong value in the place of None, where None stands for the default."""
     return object() if value is None else value
+
+
+def maintained(
+    method: str, name: str, catalog: ice.TableCatalog, table: ice.Table, value: Any
+) -> object:
+    """Call a method of the maintenance with one wrong argument."""
+    more = {}
+    if method == "rewrite_table_path":
+        more = {"source_prefix": table.location, "target_prefix": "/elsewhere"}
+    return getattr(table.maintenance(), method)(**{**more, name: given(value)})
 
 
 # calls with an argument of each kind, which must refuse values of all other kinds
@@ -109,7 +120,29 @@ SELECTORS: dict[str, Call] = {
     "selector(snapshot_id)": lambda c, t, v: ice.SnapshotSelector(snapshot_id=given(v)),
     "selector(as_of)": lambda c, t, v: ice.SnapshotSelector(as_of_timestamp_ms=given(v)),
 }
-ALL = {**NAMES, **FILTERS, **TEXTS, **PROPERTIES, **ROW_CALLS, **SELECTORS}
+MAINTENANCE: dict[str, Call] = {
+    "table.metadata_table": lambda c, t, v: t.metadata_table(v),
+    "table.metadata_table(selector)": lambda c, t, v: t.metadata_table("files", selector=given(v)),
+    "table.partition_statistics": lambda c, t, v: t.partition_statistics(snapshot_id=given(v)),
+    "table.add_files": lambda c, t, v: t.add_files(v),
+    "table.health": lambda c, t, v: t.health(top=v),
+    "table.maintenance": lambda c, t, v: t.maintenance(progress=v),
+    "scan.pruned_by": lambda c, t, v: t.scan().pruned_by(v),
+    **{
+        f"maintenance.{method}({name})": partial(maintained, method, name)
+        for method, names in {
+            "expire_snapshots": "older_than retain_last max_concurrent_deletes",
+            "rewrite_data_files": "strategy sort_order branch",
+            "remove_orphan_files": "older_than location max_concurrent_deletes inventory",
+            "rewrite_manifests": "spec_id",
+            "rewrite_table_path": "source_prefix target_prefix start_version staging_location",
+            "compute_table_stats": "snapshot_id columns",
+            "compute_partition_stats": "snapshot_id",
+        }.items()
+        for name in names.split()
+    },
+}
+ALL = {**MAINTENANCE, **NAMES, **FILTERS, **TEXTS, **PROPERTIES, **ROW_CALLS, **SELECTORS}
 WRONG = (None, True, ("db", 1), {"a": 1}, ROWS, b"x", [1], object())
 RIGHT: dict[str, tuple[type, ...]] = dict.fromkeys(ROW_CALLS, (pa.Table,))
 
