@@ -30,7 +30,7 @@
 There are two classes only where callers handle the errors differently. Each error takes one
 positional argument, its message, so that it can be pickled between Python workers. The message says
 what is wrong, where, and what to do. An error does not decide whether written files may be removed:
-see `commits/outcomes.py`. No error is a `NotImplementedError`, because Spark ignores that error
+see `changes/outcomes.py`. No error is a `NotImplementedError`, because Spark ignores that error
 while it plans a read.
 
 Messages are redacted (`redaction.py`), so they contain no secrets.

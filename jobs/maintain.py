@@ -29,7 +29,6 @@ from iceberg_pyspark import errors, install
 from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.command_line.progress import shown_progress
 from iceberg_pyspark.errors import IcebergError, NoSuchTableError
-from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from iceberg_pyspark.spark.procedures.definition import (
@@ -39,6 +38,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     Row,
 )
 from iceberg_pyspark.spec.display import escape_text
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
 
 EXCEPTIONS = {"create_changelog_view": "its view ends with the session of the job"}

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.formats.puffin.theta_sketches import SEED, Hashes
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.storage.theta_sketches import SEED, Hashes
 
 _BLOCK = 16
 _LONG_BYTES = 512

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from iceberg_pyspark.commits.outcomes import Outcome
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.outcomes import Outcome
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import TableRecreatedError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.schema import Schema

@@ -14,12 +14,12 @@ from typing import TypeAlias
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.pointer_swap import next_metadata
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
-from iceberg_pyspark.commits.outcomes import Outcome, Refused
-from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.outcomes import Outcome, Refused
+from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 
 Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]

@@ -13,14 +13,14 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdenti
 from iceberg_pyspark.catalogs.identifiers import check_namespace, namespace_already_exists
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceNotEmptyError,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.memory import is_memory, open_process_memory
-from iceberg_pyspark.storage.places import is_directly_in
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.memory import is_memory, open_process_memory
+from iceberg_pyspark.storage.files.places import is_directly_in
 
 
 class MemoryCatalog(MetastoreViewCatalog):

@@ -18,18 +18,18 @@ from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
 from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.catalogs.warehouse import default_location
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by, unknown
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by, unknown
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     IcebergError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _log = logging.getLogger(__name__)
 

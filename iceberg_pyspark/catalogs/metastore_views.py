@@ -21,8 +21,8 @@ from iceberg_pyspark.catalogs.pointer_swap import (
 )
 from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, unknown
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, unknown
+from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,
     apply_view_updates,
@@ -35,8 +35,8 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
+from iceberg_pyspark.formats.metadata_files import create_own_metadata, read_view_metadata
 from iceberg_pyspark.spec.views import ViewMetadata
-from iceberg_pyspark.storage.metadata_files import create_own_metadata, read_view_metadata
 
 _log = logging.getLogger(__name__)
 

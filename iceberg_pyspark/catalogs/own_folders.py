@@ -15,8 +15,8 @@ from typing import Protocol
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location, without_uuid
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import is_below
 
 _METADATA = "metadata"
 _log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.outcomes import (
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.outcomes import (
     Done,
     NotCommitted,
     Outcome,
@@ -25,27 +25,26 @@ from iceberg_pyspark.commits.outcomes import (
     after_commit,
     unknown,
 )
-from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
-from iceberg_pyspark.commits.snapshot_retention import check_refs_stay_valid
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.requirements import TableRequirement, check_requirement
+from iceberg_pyspark.changes.snapshot_retention import check_refs_stay_valid
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
+from iceberg_pyspark.formats.metadata_files import (
+    MetadataCodec,
+    create_own_metadata,
+    metadata_codec,
+    new_metadata_file_name,
+    parse_version,
+)
 from iceberg_pyspark.spec.properties import (
     METADATA_DELETE_AFTER_COMMIT,
     WRITE_METADATA_PATH,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.views import ViewMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import (
-    MetadataCodec,
-    create_own_metadata,
-    is_metadata_file,
-    metadata_codec,
-    new_metadata_file_name,
-    parse_version,
-)
-from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import is_in_store, spellings, store_of
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.places import is_in_store, spellings, store_of
+from iceberg_pyspark.storage.own_folders import OwnFolders, is_metadata_file
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)

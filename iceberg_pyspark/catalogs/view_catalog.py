@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
-from iceberg_pyspark.commits.outcomes import Outcome
-from iceberg_pyspark.commits.view_changes import AssertViewUUID, ViewUpdate
+from iceberg_pyspark.changes.outcomes import Outcome
+from iceberg_pyspark.changes.view_changes import AssertViewUUID, ViewUpdate
 from iceberg_pyspark.spec.views import ViewMetadata
 
 

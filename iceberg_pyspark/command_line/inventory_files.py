@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from iceberg_pyspark.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.maintenance.orphan_files import Inventory
+    from iceberg_pyspark.table.maintenance.removal.orphan_files import Inventory
 
 _PATH, _TIME = "file_path", "last_modified"
 

@@ -17,7 +17,7 @@ from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.spec.snapshots import MAIN
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.table.maintenance import TableMaintenance
+    from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 
 maintain_app = typer.Typer(
     help="Expire snapshots, remove orphan files, rewrite files, compute statistics.",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
+    from iceberg_pyspark.table.maintenance.rewrites.rewrite_reasons import PlannedGroup
 
 COLUMNS = ("group", "partition", "files", "bytes", "new files", "reasons")
 MAX_ROWS = 20

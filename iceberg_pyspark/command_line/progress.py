@@ -17,9 +17,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from iceberg_pyspark.maintenance.progress import LoggedProgress, steps_text
-from iceberg_pyspark.maintenance.progress import Progress as ProgressCallback
 from iceberg_pyspark.spec.display import escape_text
+from iceberg_pyspark.table.progress import LoggedProgress, steps_text
+from iceberg_pyspark.table.progress import Progress as ProgressCallback
 
 _BAR_WIDTH = 20
 

@@ -42,7 +42,6 @@ from iceberg_pyspark.planning.split_pack import (
     SplitOptions,
     Splitter,
 )
-from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
@@ -52,6 +51,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
+from iceberg_pyspark.storage.threaded_map import threaded_map
 
 
 class ReadEntries(Protocol):

@@ -12,7 +12,6 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
@@ -44,6 +43,7 @@ from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.progress import Progress, no_progress
 
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector

@@ -1,7 +1,7 @@
 """Default values of columns: which values are allowed, and which value a default stands for.
 
 Specification, "Default Values". Serialization of defaults is in `values.py`;
-`commits/compatibility.py` decides which columns may have a default in which format version.
+`changes/compatibility.py` decides which columns may have a default in which format version.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Column names of an entry table, which holds the entries of one manifest as columns.
 
-`storage/manifest_columns.py` builds entry tables; `planning/` prunes and joins them. The names are
+`formats/manifest_columns.py` builds entry tables; `planning/` prunes and joins them. The names are
 those of the specification. Values have the physical form of `spec/values.py`: dates and times are
 integers. The children of the struct `partition` are named by partition field id.
 """

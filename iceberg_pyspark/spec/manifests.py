@@ -1,9 +1,9 @@
 """Manifests, manifest entries and the files that they track, as Python values.
 
 Specification, "Manifests", "Manifest Lists". The Avro schemas are in `spec/avro_schemas.py`; the
-files are read and written by `storage/manifest_lists.py`, `storage/manifest_reader.py` and
-`storage/manifest_writer.py`. Scan planning handles entries as rows of an Arrow table
-(`storage/manifest_columns.py`); the objects of this module are what a commit adds, keeps and
+files are read and written by `formats/manifest_lists.py`, `formats/manifest_reader.py` and
+`formats/manifest_writer.py`. Scan planning handles entries as rows of an Arrow table
+(`formats/manifest_columns.py`); the objects of this module are what a commit adds, keeps and
 removes.
 """
 

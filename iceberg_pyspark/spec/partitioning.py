@@ -1,7 +1,7 @@
 """Partition specs: how rows map to partition tuples.
 
 Specification, "Partitioning" and Appendix C "Partition Specs". Spec evolution is in
-`commits/spec_changes.py`. A partition tuple is a plain tuple of values in the order of the spec's
+`changes/spec_changes.py`. A partition tuple is a plain tuple of values in the order of the spec's
 fields.
 """
 

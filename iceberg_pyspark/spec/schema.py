@@ -1,7 +1,7 @@
 """A schema: an id, fields, and look-ups over all nested fields.
 
 Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas". Schema
-changes are commits and are in `commits/schema_changes.py`.
+changes are commits and are in `changes/schema_changes.py`.
 """
 
 from __future__ import annotations

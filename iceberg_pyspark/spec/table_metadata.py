@@ -2,7 +2,7 @@
 
 Specification, "Table Metadata", Appendix C "Table Metadata and Snapshots" and Appendix E. Reading
 is lenient where older writers were (defaults of v1) and strict where a guess could return wrong
-rows. Metadata files, gzip and locations are in `storage/metadata_files.py`; changes are in
+rows. Metadata files, gzip and locations are in `formats/metadata_files.py`; changes are in
 `commits/`.
 """
 

@@ -1,7 +1,7 @@
 """Views as Python values: metadata, versions, representations, and their JSON.
 
 View specification, "View Metadata", "Versions", "Representations" and "Version Log". Changes to a
-view are in `commits/view_changes.py`. A representation of unknown type is kept as it was read, so
+view are in `changes/view_changes.py`. A representation of unknown type is kept as it was read, so
 that an unrelated change does not lose it.
 """
 

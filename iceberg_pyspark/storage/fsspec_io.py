@@ -21,11 +21,11 @@ from iceberg_pyspark.errors import (
     FileNotWrittenError,
     StorageError,
 )
-from iceberg_pyspark.storage.file_io import FileInfo, outside_file
+from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
+from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES, check_scheme
 from iceberg_pyspark.storage.library_logs import redact_logs_of
-from iceberg_pyspark.storage.places import EQUAL_SCHEMES, check_scheme
-from iceberg_pyspark.storage.store_errors import store_errors
-from iceberg_pyspark.storage.upload_stream import UploadStream
+from iceberg_pyspark.storage.objects.store_errors import store_errors
+from iceberg_pyspark.storage.objects.upload_stream import UploadStream
 from iceberg_pyspark.storage.web_servers import WEB_SCHEMES, is_missing, web_options
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.file_io import FileInfo, outside_file
-from iceberg_pyspark.storage.places import check_scheme
-from iceberg_pyspark.storage.store_errors import store_errors
-from iceberg_pyspark.storage.temporary_names import temporary_name
-from iceberg_pyspark.storage.upload_stream import UploadStream
+from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
+from iceberg_pyspark.storage.files.places import check_scheme
+from iceberg_pyspark.storage.files.temporary_names import temporary_name
+from iceberg_pyspark.storage.objects.store_errors import store_errors
+from iceberg_pyspark.storage.objects.upload_stream import UploadStream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

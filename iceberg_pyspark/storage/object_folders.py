@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from iceberg_pyspark.errors import FileAlreadyExistsError
-from iceberg_pyspark.storage.folders import (
+from iceberg_pyspark.storage.files.folders import (
     create_folder,
     folder_exists,
     list_folder,
@@ -19,7 +19,7 @@ from iceberg_pyspark.storage.folders import (
     remove_empty_folders,
 )
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 
 _MARKER = ".iceberg-folder"
 

@@ -11,20 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
-from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.credentials.remote_signing import check_tasks_sign
+from iceberg_pyspark.storage.credentials.store_secrets import properties_of_store
+from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
+from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
+from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_path
+from iceberg_pyspark.storage.files.memory import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.library_logs import redact_logs_of
-from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
-from iceberg_pyspark.storage.memory import check_tasks_reach, is_memory, process_memory
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
-from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.own_folders import DeletionWithoutLinks
-from iceberg_pyspark.storage.remote_signing import check_tasks_sign
-from iceberg_pyspark.storage.store_secrets import properties_of_store
-from iceberg_pyspark.storage.vended_credentials import properties_at
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:

@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import is_local, local_path
-from iceberg_pyspark.storage.metadata_files import is_metadata_file
-from iceberg_pyspark.storage.places import depth, is_below
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local, local_path
+from iceberg_pyspark.storage.files.places import depth, is_below
 
+_METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 _MIN_DEPTH = 2
 _LOOKED_UP_SECONDS = 1
 _ODD = re.compile(r"[^\w.=+-]|\.\.")
@@ -125,3 +125,12 @@ def _metadata_file(location: str, folder: str) -> str | None:
     parent, name = posixpath.split(location)
     is_own = is_metadata_file(name) and is_below(folder, parent)
     return _inside(location, folder) if is_own else None
+
+
+def is_metadata_file(location: str) -> bool:
+    """Return whether a location is a table's metadata file, judged by its name.
+
+    >>> is_metadata_file("/t/metadata/v3.gz.metadata.json"), is_metadata_file("/t/data/a.parquet")
+    (True, False)
+    """
+    return location.endswith(_METADATA_SUFFIXES)

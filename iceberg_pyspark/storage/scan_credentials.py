@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from iceberg_pyspark.storage.credential_renewal import RENEWAL
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 
 def with_scan_credentials(properties: Mapping[str, str], credentials: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from iceberg_pyspark.storage.store_errors import RequestError
+from iceberg_pyspark.storage.objects.store_errors import RequestError
 
 WEB_SCHEMES = frozenset(("http", "https"))
 """The schemes of web servers, which are only read."""

@@ -25,7 +25,7 @@ from iceberg_pyspark.sql_text.extensions import (
     SetWriteLayout,
 )
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.table.changes.pending_changes import UpdateSpec
+from iceberg_pyspark.table.commits.pending_changes import UpdateSpec
 from iceberg_pyspark.table.table import Table
 
 

@@ -1,7 +1,7 @@
 """A table: its metadata as of the last load or refresh, and all operations on it.
 
 Connects the layers below for Python users: `table/reading/scan.py` reads,
-`table/changes/commit_files.py` commits files, `table/changes/editable_table.py` changes metadata.
+`table/commits/commit_files.py` commits files, `table/commits/editable_table.py` changes metadata.
 `load_table` returns a table; a table can also be created from the result of a catalog.
 """
 
@@ -13,14 +13,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.commits.file_filter import compile_file_match
-from iceberg_pyspark.commits.manifest_changes import RemoveWhere
-from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
+from iceberg_pyspark.changes.file_filter import compile_file_match
+from iceberg_pyspark.changes.manifest_changes import RemoveWhere
+from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.argument_types import check_whole_number, wrong_type
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
 from iceberg_pyspark.spec.manifests import DataFileFormat
@@ -30,10 +29,10 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.syncs import syncs_together
-from iceberg_pyspark.table.changes.add_files import AddedFiles, FileImport
-from iceberg_pyspark.table.changes.commit import (
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.syncs import syncs_together
+from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
+from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
     Clock,
     CommitStep,
@@ -41,18 +40,19 @@ from iceberg_pyspark.table.changes.commit import (
     builds_on,
     commit_steps,
 )
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.editable_table import EditableTable
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.changes.new_data import Rows, write_rows
-from iceberg_pyspark.table.changes.transaction import Transaction
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.editable_table import EditableTable
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.commits.new_data import Rows, write_rows
+from iceberg_pyspark.table.commits.transaction import Transaction
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.health.examine import DEFAULT_TOP, examine
 from iceberg_pyspark.table.health.report import TableHealth
-from iceberg_pyspark.table.maintenance import TableMaintenance
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
+from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics

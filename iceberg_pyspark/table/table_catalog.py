@@ -16,7 +16,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.argument_types import check_properties, check_text, check_texts
 from iceberg_pyspark.spec.display import html_table, printable
@@ -24,13 +24,13 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.table.changes.create_table import (
+from iceberg_pyspark.table.commits.create_table import (
     create_namespace_if_absent,
     create_table,
     new_table_properties,
 )
-from iceberg_pyspark.table.changes.define_view import with_views
-from iceberg_pyspark.table.changes.purge_table import drop_with_files
+from iceberg_pyspark.table.commits.define_view import with_views
+from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
 from iceberg_pyspark.table.table_reference import resolve_table

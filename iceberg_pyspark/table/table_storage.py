@@ -11,10 +11,10 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.places import check_scheme, is_in_store, store_of
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import check_scheme, is_in_store, store_of
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, read_rule
 
 _ENCRYPTION_KEY = "encryption.key-id"

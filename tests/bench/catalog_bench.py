@@ -29,11 +29,11 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from iceberg_pyspark import load_catalog
+from iceberg_pyspark.formats.metadata_files import write_table_metadata
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.metadata_files import write_table_metadata
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.bench.races import Line, race, text_table
 from tests.bench.rest_requests import RequestTimes
 from tests.services.databases import PASSWORD, USER, new_database

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from iceberg_pyspark import load_catalog
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.bench.change_bench import CATALOGS, JVM, MERGE_ON_READ
 from tests.bench.plan_table import SNAPSHOT_ID, make_table
 from tests.bench.races import Line, race, text_table

@@ -22,9 +22,9 @@ from rich.table import Table as TextTable
 
 from iceberg_pyspark import load_catalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.commits.new_data import write_context_of
 from tests.bench.races import RUNS, Line, race, text_table
 from tests.bench.tpch_queries import full_scan, point_lookup, q1, q3, q6, row_count
 from tests.support.native_lake import native_lake

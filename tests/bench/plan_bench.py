@@ -67,12 +67,12 @@ def load_ours() -> Plan:
     """Return this package's planner."""
     from iceberg_pyspark.expressions.binding import bind
     from iceberg_pyspark.expressions.predicates import AlwaysTrue
+    from iceberg_pyspark.formats.manifest_columns import read_entries
+    from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
     from iceberg_pyspark.planning.scan_plan import ScanPlan
     from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
     from iceberg_pyspark.sql_text.filters import parse_filter
-    from iceberg_pyspark.storage.local import LocalFileIO
-    from iceberg_pyspark.storage.manifest_columns import read_entries
-    from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+    from iceberg_pyspark.storage.files.local import LocalFileIO
 
     def plan(location: str, selected: Range | None) -> int:
         io = LocalFileIO()
@@ -182,7 +182,7 @@ def _run(library: str, selected: Range | None, location: str) -> dict[str, float
 
 
 def _table_location(files: int, files_per_manifest: int, *, in_order: bool = False) -> str:
-    from iceberg_pyspark.storage.local import LocalFileIO
+    from iceberg_pyspark.storage.files.local import LocalFileIO
     from tests.bench.plan_table import make_table
 
     name = f"iceberg-pyspark-plan-bench-{files}" + ("-in-order" if in_order else "")

@@ -8,6 +8,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from iceberg_pyspark.formats.manifest_lists import write_manifest_list
+from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -29,9 +31,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import write_manifest_list
-from iceberg_pyspark.storage.manifest_writer import write_manifest
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _DECIMAL = DecimalType(15, 2)
 _COLUMNS: tuple[tuple[str, PrimitiveType], ...] = (

@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile, ManifestContent
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.bench.races import Line, race
 from tests.bench.version_tables import FORMS, one_more, table_of_form
 from tests.services.s3 import s3_server

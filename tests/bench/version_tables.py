@@ -11,6 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.roots.content_writer import write_content_entries
+from iceberg_pyspark.formats.roots.leaf_manifests import write_leaf_manifest
 from iceberg_pyspark.spec.content_entries import (
     ContentStatus,
     LeafEntry,
@@ -20,10 +23,7 @@ from iceberg_pyspark.spec.content_entries import (
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes, metadata_to_bytes
-from iceberg_pyspark.storage.content_writer import write_content_entries
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.storage.leaf_manifests import write_leaf_manifest
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.bench.plan_table import DAYS, SCHEMA, SNAPSHOT_ID, SPEC, make_table, table_entries
 
 FORMS = ("avro", "root", "masked")

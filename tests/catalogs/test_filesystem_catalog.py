@@ -13,7 +13,7 @@ import pytest
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.updates import (
     RemoveProperties,
     SetLocation,
     SetProperties,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.updates import (
     AddSnapshot,
     SetSnapshotRef,
 )
@@ -26,7 +26,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
 from tests.support.filesystem_catalogs import EVENTS, current_n, names, open_catalog, table_of
 from tests.support.hooked_storage import Hook, HookedFileIO, Moment, once

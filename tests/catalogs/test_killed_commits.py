@@ -18,7 +18,7 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
-from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_data_files import RewrittenDataFiles
 from tests.amounts import RUNS_MORE
 from tests.support.catalog_processes import EVENTS, KILLED, create_rows_table, die_at
 from tests.support.row_commits import (

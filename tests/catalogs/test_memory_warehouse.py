@@ -11,7 +11,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog, load_catalog, load_table
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
-from iceberg_pyspark.storage import memory
+from iceberg_pyspark.storage.files import memory
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 

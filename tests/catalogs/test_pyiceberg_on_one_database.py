@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
-from iceberg_pyspark.commits.outcomes import Outcome
+from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.errors import CommitConflictError, NoSuchTableError
 from tests.services.databases import new_database
 from tests.support.catalog_contract import create, set_property

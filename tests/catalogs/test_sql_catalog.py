@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
-from iceberg_pyspark.commits.outcomes import Outcome
+from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -27,8 +27,8 @@ from iceberg_pyspark.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
 from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.sql_catalogs import create_v0_tables, execute, rows

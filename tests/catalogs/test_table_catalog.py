@@ -22,7 +22,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.table.changes.define_view import (
+from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
     create_view,
     replace_view,

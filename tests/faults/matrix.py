@@ -17,7 +17,7 @@ from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     IcebergError,
@@ -26,10 +26,10 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.table.commits.create_table import create_table
 from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
 from tests.support.row_commits import COLUMNS
 from tests.support.table_integrity import metadata_problems, table_problems

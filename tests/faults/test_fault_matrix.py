@@ -17,23 +17,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.commits.manifest_changes import RemoveAll
-from iceberg_pyspark.commits.new_table import NewTable, new_table_metadata
-from iceberg_pyspark.commits.replaced_table import replace_table
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
+from iceberg_pyspark.changes.manifest_changes import RemoveAll
+from iceberg_pyspark.changes.new_table import NewTable, new_table_metadata
+from iceberg_pyspark.changes.replaced_table import replace_table
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.table.changes.commit import (
+from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
     CommitStep,
     MetadataStep,
     commit_steps,
 )
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.changes.create_table import create_table, create_table_with
-from iceberg_pyspark.table.changes.new_data import write_rows
-from iceberg_pyspark.table.changes.purge_table import purge_table
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.create_table import create_table, create_table_with
+from iceberg_pyspark.table.commits.new_data import write_rows
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from iceberg_pyspark.table.maintenance.removal.purge_table import purge_table
 from tests.faults.matrix import (
     HIVE,
     PROPERTIES,

@@ -18,8 +18,17 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_lists import read_manifest_list
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
+from iceberg_pyspark.formats.puffin.deletion_vectors import (
+    decode_deletion_vector,
+    encode_deletion_vector,
+)
+from iceberg_pyspark.formats.puffin.puffin import PuffinWriter, read_puffin_blob, read_puffin_footer
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
@@ -27,14 +36,8 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.filters import parse_filter
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.avro_manifests import Decoder
-from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_manifest_list
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_manifest_header
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.puffin import PuffinWriter, read_puffin_blob, read_puffin_footer
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.table import Table
 from tests.fuzz.metadata_targets import scan_and_commit
 from tests.fuzz.mutations import mutate_bytes, mutate_json

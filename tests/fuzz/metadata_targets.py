@@ -10,6 +10,8 @@ from typing import Any
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.expressions.json import predicate_from_json, predicate_to_json
+from iceberg_pyspark.formats.long_histories import metadata_with_long_history
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text, name_mapping_to_text
 from iceberg_pyspark.spec.schema import schema_from_json
@@ -25,8 +27,6 @@ from iceberg_pyspark.spec.values import (
     value_to_bytes,
     value_to_json,
 )
-from iceberg_pyspark.storage.long_histories import metadata_with_long_history
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from tests.fuzz.mutations import json_bytes, mutate_bytes, mutate_json
 from tests.fuzz.seeds import NAME_MAPPING, SeedTable, rows, seed_tables

@@ -11,19 +11,19 @@ from typing import TypeAlias
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.formats.manifest_columns import Metrics, read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
+from iceberg_pyspark.formats.roots.root_manifests import read_base_root, read_root_manifest
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.manifest_columns import Metrics, read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.root_manifests import read_base_root, read_root_manifest
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.table.commits.create_table import create_table
 from tests.fuzz.metadata_targets import scan_and_commit
 from tests.fuzz.mutations import mutate_bytes
 from tests.fuzz.seeds import COLUMNS, IDENTIFIER, SeedTable, rows, settled_uuids

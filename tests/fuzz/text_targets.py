@@ -21,6 +21,7 @@ from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.database import database_url
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.formats.locations import location_provider
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spark.data_source.options import (
     parse_read_options,
@@ -37,8 +38,7 @@ from iceberg_pyspark.sql_text.extensions import (
 from iceberg_pyspark.sql_text.filters import parse_filter
 from iceberg_pyspark.sql_text.names import is_path, parse_levels
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.locations import location_provider
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.store_properties import store_settings
 from iceberg_pyspark.table.run_sql_extensions import run_clause

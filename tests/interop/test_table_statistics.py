@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.puffin.puffin import read_puffin_blob, read_puffin_footer
+from iceberg_pyspark.formats.puffin.theta_sketches import THETA_SKETCH, ThetaSketch
 from iceberg_pyspark.spark.procedures.executor_sketches import sketches_by_executors
-from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
-from iceberg_pyspark.storage.theta_sketches import THETA_SKETCH, ThetaSketch
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.plan_statistics import known_columns

@@ -13,16 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
+from iceberg_pyspark.formats import manifest_lists
+from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
-from iceberg_pyspark.storage import manifest_lists
-from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.data_source_steps import read_by_steps
 from tests.support.file_commits import commit_overwrite
 from tests.support.frames import append_rows, create_path_table, load, path_table, refusal, save

@@ -15,11 +15,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
+from iceberg_pyspark.formats.puffin.deletion_vectors import (
+    decode_deletion_vector,
+    encode_deletion_vector,
+)
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from tests.amounts import RUNS_MORE
 from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import NoSuchTableError
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.fault_points import (
     ErrorKind,
     FaultPoint,

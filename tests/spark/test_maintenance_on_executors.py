@@ -23,7 +23,7 @@ APPLICATION = """
 import json, sys
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.table.rewrites import group_writer
+from iceberg_pyspark.table.maintenance.rewrites import group_writer
 from iceberg_pyspark.table.statistics import table_statistics
 
 

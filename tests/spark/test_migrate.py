@@ -18,7 +18,7 @@ from iceberg_pyspark.errors import CommitStateUnknownError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
 from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.source_tables import table_source
-from iceberg_pyspark.table.changes.add_files import FileImport
+from iceberg_pyspark.table.commits.add_files import FileImport
 from tests.amounts import RUNS_MORE
 from tests.support.killed_migration import die_at
 from tests.support.native_lake import session_catalog

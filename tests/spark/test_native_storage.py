@@ -18,8 +18,9 @@ from iceberg_pyspark import install
 from iceberg_pyspark.spark.native_read import storage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage import object_stores, open_storage
+from iceberg_pyspark.storage import open_storage
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.objects import object_stores
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append

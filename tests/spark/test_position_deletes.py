@@ -25,7 +25,7 @@ from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.amounts import RUNS_MORE
 from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions

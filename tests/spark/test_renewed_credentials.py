@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge import jvm
-from iceberg_pyspark.storage.credential_renewal import (
+from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL, Renewal, register_source, with_credentials_of
 )
 

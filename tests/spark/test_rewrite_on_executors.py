@@ -18,8 +18,8 @@ from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures import statistics
 from iceberg_pyspark.spark.write.executors import Executors
-from iceberg_pyspark.table.rewrites import group_writer, rewrite_data_files
-from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.table.maintenance.rewrites import group_writer, rewrite_data_files
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 from tests.support.deleted_rows import delete_rows
 from tests.support.frames import append_empty_file
 from tests.support.native_lake import sqlite_lake

@@ -15,10 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
+from iceberg_pyspark.formats.locations import location_provider
 from iceberg_pyspark.spark.native_read import storage
-from iceberg_pyspark.storage import object_store_io
-from iceberg_pyspark.storage.locations import location_provider
-from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
+from iceberg_pyspark.storage.objects import object_store_io
+from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import ACCESS_KEY, S3Server, s3_server
 from tests.services.s3rver import heedless_s3

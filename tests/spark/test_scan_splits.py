@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.planning.split_pack import split_file
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.new_data import write_rows
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.new_data import write_rows
 from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured

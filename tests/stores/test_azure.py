@@ -8,7 +8,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.azurite import AzureServer
 from tests.support.catalog_contract import CatalogContract

@@ -16,7 +16,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from iceberg_pyspark.storage import store_properties
-from iceberg_pyspark.table.changes import commit
+from iceberg_pyspark.table.commits import commit
 from tests.services.azurite import AzureServer
 from tests.services.gcs import GoogleServer
 from tests.support.folder_tables import (

@@ -13,8 +13,8 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.gcs import GoogleServer, google_server
 from tests.support.catalog_contract import CatalogContract

@@ -15,7 +15,7 @@ from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.hdfs import HdfsServer
 from tests.support.catalog_contract import CatalogContract

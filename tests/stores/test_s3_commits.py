@@ -16,9 +16,9 @@ import pytest
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
-from iceberg_pyspark.storage import object_store_io
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects import object_store_io
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.amounts import RUNS_MORE
 from tests.services.s3 import S3Server

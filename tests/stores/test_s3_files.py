@@ -24,9 +24,9 @@ from iceberg_pyspark.errors import (
     IcebergError,
     StorageError,
 )
-from iceberg_pyspark.storage import object_store_io, object_streams
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects import object_store_io, object_streams
+from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.s3 import ACCESS_KEY, S3Server
 from tests.services.s3rver import HeedlessS3, heedless_s3

@@ -10,10 +10,10 @@ import pytest
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.purge_table import purge_table
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.maintenance.removal.purge_table import purge_table
 from tests.services.s3 import S3Server
 from tests.support.folder_tables import data_files
 from tests.support.frames import append_rows

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.credentials.remote_signing import SIGNING
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.remote_signing import SIGNING
 from tests.services.s3 import ACCESS_KEY, REGION, S3Server
 from tests.support.file_io_contract import FileIOContract
 from tests.support.http_server import TestServer, http_server

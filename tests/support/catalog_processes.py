@@ -20,8 +20,8 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.services.glue import glue_properties
 from tests.support.catalog_contract import create, set_property
 from tests.support.hooked_storage import HookedFileIO
@@ -47,7 +47,7 @@ _PRELOADED = [
     "sqlglot.dialects.spark",
     "iceberg_pyspark.arrow.read.read_task",
     "iceberg_pyspark.sql_text.filters",
-    "iceberg_pyspark.storage.object_store_io",
+    "iceberg_pyspark.storage.objects.object_store_io",
 ]
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")

@@ -15,11 +15,11 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.commits.new_table import NewTable, new_table_updates
-from iceberg_pyspark.commits.replaced_table import replace_table
-from iceberg_pyspark.commits.requirements import AssertCreate
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.new_table import NewTable, new_table_updates
+from iceberg_pyspark.changes.replaced_table import replace_table
+from iceberg_pyspark.changes.requirements import AssertCreate
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.updates import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,
@@ -39,16 +39,16 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.changes.create_table import (
+from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.create_table import (
     create_table,
     create_table_with,
     planned_table,
 )
-from iceberg_pyspark.table.changes.new_data import write_rows
-from iceberg_pyspark.table.changes.pending_changes import CommittedAtEnd
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.new_data import write_rows
+from iceberg_pyspark.table.commits.pending_changes import CommittedAtEnd
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from tests.support.catalog_contract import SCHEMA, create, first_metadata, new_name
 
 OTHER_SCHEMA = Schema(

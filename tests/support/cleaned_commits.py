@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.maintenance.orphan_files import referenced_files
+from iceberg_pyspark.table.maintenance.removal.orphan_files import referenced_files
 from tests.support.catalog_processes import EVENTS, MAINTENANCE, MIX, open_catalog
 from tests.support.row_commits import Row, RowCommitter
 

@@ -9,11 +9,15 @@ from uuid import uuid4
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.outcomes import Outcome
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.outcomes import Outcome
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import CatalogUnavailableError
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
+from iceberg_pyspark.formats.metadata_files import write_table_metadata
+from iceberg_pyspark.formats.roots.root_manifests import snapshot_files
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema
@@ -21,12 +25,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.metadata_files import write_table_metadata
-from iceberg_pyspark.storage.root_manifests import snapshot_files
-from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.table.commits.commit import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
 SCHEMA = Schema(

@@ -8,6 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.roots.content_rules import Content
+from iceberg_pyspark.formats.roots.content_writer import write_content_entries
+from iceberg_pyspark.formats.roots.root_manifests import read_root_manifest
 from iceberg_pyspark.spec.content_entries import (
     ContentStatus,
     LeafEntry,
@@ -18,12 +23,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestEntry,
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import NestedField, StructType, Type
-from iceberg_pyspark.storage.content_rules import Content
-from iceberg_pyspark.storage.content_writer import write_content_entries
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.root_manifests import read_root_manifest
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import NO_COLUMNS, a_file
 
 TABLE = "s3://b/t"

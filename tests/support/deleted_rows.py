@@ -14,13 +14,13 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
+from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.row_deletes import write_row_deletes
 
 
 def delete_positions(

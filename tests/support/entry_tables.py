@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark import Table, load_table
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from tests.support.frames import create_path_table
 from tests.support.root_tables import ProfileName, Row, content_file
 

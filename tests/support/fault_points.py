@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from iceberg_pyspark.catalogs import pointer_swap
 from iceberg_pyspark.catalogs.hive import client as hive_client
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.file_io import FileInfo, FileIO
-from iceberg_pyspark.table.changes import commit
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
+from iceberg_pyspark.table.commits import commit
 
 Moment = Literal["before", "after"]
 Layer = Literal["storage", "database", "metastore", "clock"]

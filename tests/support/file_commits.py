@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.commits.conflicts import IsolationLevel
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.conflicts import IsolationLevel
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock
-from iceberg_pyspark.table.changes.commit_files import (
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.commit_files import (
     OverwriteMode,
     commit_action,
     write_action,
 )
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 
 def commit_append(

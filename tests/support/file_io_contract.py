@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.bulk_deletion import delete_files
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.bulk_deletion import delete_files
+from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.threads import at_once
 
 ODD_NAMES = (

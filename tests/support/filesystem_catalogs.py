@@ -6,7 +6,7 @@ from pathlib import Path
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.catalog_contract import create, set_property
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")

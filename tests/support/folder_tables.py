@@ -10,7 +10,7 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.catalog_processes import EVENTS
 from tests.support.many_writers import PATIENT, SCHEMA
 

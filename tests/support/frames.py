@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.rows import PlainRow, spark_rows
 
 Options = Mapping[str, str | int]

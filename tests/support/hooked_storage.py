@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Literal
 
-from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 
 Moment = Literal["before", "after"]
 Hook = Callable[[str, str, Moment], None]

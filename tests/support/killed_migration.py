@@ -20,7 +20,7 @@ from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.spark.procedures import migrate, snapshot_table
 from iceberg_pyspark.spark.procedures.definition import ProcedureRun
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.killed_process import around_writes, killed_at
 

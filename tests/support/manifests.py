@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from iceberg_pyspark.formats.manifest_lists import write_manifest_list
+from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -16,9 +18,7 @@ from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, par
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import write_manifest_list
-from iceberg_pyspark.storage.manifest_writer import write_manifest
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 SNAPSHOT_ID = 77
 SEQUENCE_NUMBER = 5

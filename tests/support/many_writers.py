@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.commits.outcomes import Refused
-from iceberg_pyspark.table.changes import commit
+from iceberg_pyspark.changes.outcomes import Refused
+from iceberg_pyspark.table.commits import commit
 from tests.support.catalog_processes import EVENTS, open_catalog
 
 SCHEMA = "id BIGINT, v STRING"

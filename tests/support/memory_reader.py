@@ -13,15 +13,15 @@ import resource
 import sys
 from collections.abc import Callable, Mapping
 
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_lists import read_manifest_list
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
+from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector
+from iceberg_pyspark.formats.puffin.puffin import read_puffin_blob, read_puffin_footer
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.types import StructType
-from iceberg_pyspark.storage.avro_manifests import Decoder
-from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_manifest_list
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
-from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.peak_memory import peak_bytes
 
 _IO = LocalFileIO()

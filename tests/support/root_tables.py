@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.manifest_reader import entries_of
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import PrimitiveType, UnknownType
 from iceberg_pyspark.spec.values import value_from_bytes
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.manifest_reader import entries_of
-from iceberg_pyspark.storage.physical_types import physical_type
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 ProfileName = Literal["single-file commits", "tracked files"]
 Row = dict[str, Any]

@@ -24,29 +24,29 @@ from pyroaring import BitMap64
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
-from iceberg_pyspark.commits.file_filter import compile_may_match
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.changes.file_filter import compile_may_match
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     OverwriteFiles,
     RewriteFiles,
     RowDelta,
     SnapshotAction,
 )
-from iceberg_pyspark.commits.summary import WRITE_ID
+from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.new_data import write_context_of
-from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.new_data import write_context_of
+from iceberg_pyspark.table.commits.row_deletes import write_row_deletes
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 COLUMNS = "id BIGINT, p INT, v STRING"
 SMALL_ROOTS = {

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -19,9 +20,8 @@ from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, Type
-from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 
 Row = Mapping[str, Any]
 

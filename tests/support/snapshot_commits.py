@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -14,8 +14,8 @@ from iceberg_pyspark.spec.manifests import (
     FileContent,
     ManifestEntry,
 )
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from tests.support import commit_tables
 from tests.support.commit_tables import CommitTable
 from tests.support.file_commits import commit_append, commit_overwrite

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import delete_file_id
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import delete_file_id
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -34,9 +35,8 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     UnknownType,
 )
-from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.new_data import write_context_of, write_rows
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.new_data import write_context_of, write_rows
 from tests.support.file_commits import commit_append
 from tests.support.history_model import ID, Draw, History, ModelRow, schema_text
 from tests.support.history_schemas import (

@@ -12,7 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.changes.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
+from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector
+from iceberg_pyspark.formats.roots.root_manifests import snapshot_files
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -23,11 +27,7 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.storage.root_manifests import snapshot_files
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 def table_problems(table: Table, *, since: TableMetadata | None = None) -> list[str]:

@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _PRIMITIVES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),

@@ -17,15 +17,15 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
-from iceberg_pyspark.commits.new_table import new_table_updates
-from iceberg_pyspark.commits.outcomes import Refused
-from iceberg_pyspark.commits.requirements import AssertCreate
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.new_table import new_table_updates
+from iceberg_pyspark.changes.outcomes import Refused
+from iceberg_pyspark.changes.requirements import AssertCreate
+from iceberg_pyspark.changes.updates import (
     RemoveProperties,
     SetLocation,
     SetProperties,
 )
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,
     new_view_metadata,
@@ -46,7 +46,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
 from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
-from iceberg_pyspark.table.changes.define_view import (
+from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
     create_or_replace_view,
     replace_view,

@@ -1,7 +1,7 @@
 """Reads Avro data files as record batches with row positions, in bounded memory.
 
 Specification, Appendix A "Avro". Records are decoded one at a time as a whole, which is slow but
-exact. Columns are named `_<field id>`, as in `storage/avro.py`. Avro files are never split.
+exact. Columns are named `_<field id>`, as in `formats/avro/avro.py`. Avro files are never split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.storage.avro import damage_error, stream_records
+from iceberg_pyspark.formats.avro.avro import damage_error, stream_records
 
 _BATCH_RECORDS = 8_192
 
@@ -118,7 +118,7 @@ class _ArrowTypes:
     def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
         columns = []
         for i, f in enumerate(schema["fields"]):
-            # the same names as in `storage/avro.py`
+            # the same names as in `formats/avro/avro.py`
             field_id = f.get("field-id") if isinstance(f.get("field-id"), int) else None
             name = f"x{i}" if field_id is None else f"_{field_id}"
             column = self._field(name, field_id, f["type"], f["name"])

@@ -21,11 +21,11 @@ from iceberg_pyspark.arrow.formats.avro_values import compile_avro_records
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.avro.avro import AVRO_CODECS
 from iceberg_pyspark.spec.avro_types import record_schema
 from iceberg_pyspark.spec.properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
-from iceberg_pyspark.storage.avro import AVRO_CODECS
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 BYTES_AT_ONCE = 8_388_608
 """More rows at once do not compress better, so few rows are kept waiting."""

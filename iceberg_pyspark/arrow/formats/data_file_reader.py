@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import child_fields
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

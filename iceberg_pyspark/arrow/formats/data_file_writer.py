@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.object_streams import ObjectOutput
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects.object_streams import ObjectOutput
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import PARQUET_ROW_GROUP_SIZE
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

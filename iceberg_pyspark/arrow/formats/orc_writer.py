@@ -30,7 +30,7 @@ from iceberg_pyspark.spec.properties import (
     ORC_STRIPE_SIZE,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CODECS = {
     "zlib": "zlib",

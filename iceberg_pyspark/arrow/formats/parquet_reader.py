@@ -24,8 +24,8 @@ from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_fi
 from iceberg_pyspark.arrow.metrics.column_metrics import first_byte
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.object_streams import ObjectInput
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects.object_streams import ObjectInput
 
 BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024

@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.properties import (
     PARQUET_PAGE_VERSION,
 )
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CODECS = {
     "zstd": "zstd",

@@ -19,10 +19,10 @@ from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
 from iceberg_pyspark.arrow.read.key_set import KeySet
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
-from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CACHE_BYTES = 64 * 1024 * 1024
 

@@ -23,15 +23,15 @@ from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn, BoundLiteral, Predicate
+from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask, read_deletion_vector
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.types import StringType
-from iceberg_pyspark.storage.cache import is_written_once
-from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.deletion_vectors import positions_mask, read_deletion_vector
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.cache import is_written_once
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 

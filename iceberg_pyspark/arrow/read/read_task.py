@@ -38,7 +38,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.spec.types import NestedField, UnknownType
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -26,6 +26,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.spec.types import (
     DoubleType,
     FloatType,
@@ -33,7 +34,6 @@ from iceberg_pyspark.spec.types import (
     TimestamptzNsType,
     Type,
 )
-from iceberg_pyspark.storage.physical_types import physical_type
 
 ColumnOf: TypeAlias = Callable[[int], pa.Array]
 RowMask: TypeAlias = Callable[[int, ColumnOf], pa.BooleanArray]

@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 
 
 def imported_file(

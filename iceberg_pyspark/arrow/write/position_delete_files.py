@@ -21,7 +21,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.properties import METRICS_DEFAULT
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _SCHEMA = Schema(fields=(DELETE_FILE_PATH, DELETE_FILE_POS))
 _ROWS_AT_ONCE = 1_000_000

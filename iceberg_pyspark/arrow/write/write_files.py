@@ -22,10 +22,10 @@ from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_tab
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.formats.locations import data_file_name, location_provider
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_path
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _LARGEST_PIECE = 131_072
 """The most rows of a batch processed at once, so that a huge batch is not copied whole."""

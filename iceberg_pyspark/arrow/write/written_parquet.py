@@ -23,9 +23,9 @@ from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partit
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import is_local, local_path
-from iceberg_pyspark.storage.local_moves import sync_file
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local, local_path
+from iceberg_pyspark.storage.files.local_moves import sync_file
 
 _BUFFER_BYTES = 65_536
 

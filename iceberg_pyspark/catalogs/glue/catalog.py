@@ -33,7 +33,7 @@ from iceberg_pyspark.catalogs.identifiers import (
 )
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -44,8 +44,8 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.properties import bool_property
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.places import is_directly_in
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.places import is_directly_in
 
 _log = logging.getLogger(__name__)
 

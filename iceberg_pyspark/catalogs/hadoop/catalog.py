@@ -28,8 +28,8 @@ from iceberg_pyspark.catalogs.identifiers import (
 )
 from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     FileAlreadyExistsError,
     NamespaceAlreadyExistsError,
@@ -41,17 +41,17 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
-from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.object_folders import (
     Folders,
     HdfsFolders,
     LocalFolders,
     ObjectFolders,
 )
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
-from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_stores import is_object
 
 _DATA = "data"
 _METADATA = "metadata"

@@ -26,18 +26,18 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     named_metadata_file,
 )
 from iceberg_pyspark.catalogs.warehouse import absolute_location
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.folders import list_folder
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.folders import list_folder
+from iceberg_pyspark.storage.files.local import is_local
 
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _METASTORE_FILE = re.compile(r"(\d{5,18})-[^/]+\.metadata\.json(?:\.gz)?")

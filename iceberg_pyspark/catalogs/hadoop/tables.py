@@ -26,7 +26,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
 )
 from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, next_metadata
 from iceberg_pyspark.catalogs.unanswered_changes import unknown_change
-from iceberg_pyspark.commits.outcomes import (
+from iceberg_pyspark.changes.outcomes import (
     Done,
     Outcome,
     Refused,
@@ -35,8 +35,8 @@ from iceberg_pyspark.commits.outcomes import (
     caused_by,
     unknown,
 )
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     FileAlreadyExistsError,
@@ -48,18 +48,17 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spec.properties import ROOTS_IN_FOLDERS, WRITE_METADATA_PATH
-from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import is_local, local_path
-from iceberg_pyspark.storage.metadata_files import (
-    is_metadata_file,
+from iceberg_pyspark.formats.metadata_files import (
     metadata_codec,
     read_table_metadata,
     write_table_metadata,
 )
-from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import normalized_location
+from iceberg_pyspark.spec.properties import ROOTS_IN_FOLDERS, WRITE_METADATA_PATH
+from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local, local_path
+from iceberg_pyspark.storage.files.places import normalized_location
+from iceberg_pyspark.storage.own_folders import OwnFolders, is_metadata_file
 
 _log = logging.getLogger(__name__)
 

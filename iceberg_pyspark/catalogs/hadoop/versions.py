@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 _VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
 SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")

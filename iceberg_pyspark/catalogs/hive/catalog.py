@@ -52,7 +52,7 @@ from iceberg_pyspark.catalogs.warehouse import (
     WAREHOUSE,
     absolute_location,
 )
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown, caused_by
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -61,8 +61,8 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.places import is_directly_in
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.places import is_directly_in
 
 _log = logging.getLogger(__name__)
 

@@ -61,9 +61,9 @@ from iceberg_pyspark.catalogs.rest.snapshot_loading import (
 from iceberg_pyspark.catalogs.rest.table_answers import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.catalogs.rest.views import RestViews
-from iceberg_pyspark.commits.outcomes import Done, Outcome, after_commit
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import AddSnapshot, TableUpdate
+from iceberg_pyspark.changes.outcomes import Done, Outcome, after_commit
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import AddSnapshot, TableUpdate
 from iceberg_pyspark.errors import (
     InvalidMetadataError,
     NamespaceAlreadyExistsError,
@@ -72,12 +72,12 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.properties import FORMAT_VERSION, bool_property, int_property
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
 
 _CACHE_SIZE = "rest-table-cache.max-entries"

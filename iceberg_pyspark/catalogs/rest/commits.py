@@ -20,10 +20,10 @@ from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identi
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.session import LostAnswer
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
-from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, T, Unknown, unknown
-from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.changes_json import requirement_to_json, update_to_json
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, T, Unknown, unknown
+from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     IcebergError,

@@ -36,7 +36,10 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import secret_values
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.properties import bool_property, int_property
-from iceberg_pyspark.storage.server_endpoints import SERVER_PROPERTIES, server_property_names
+from iceberg_pyspark.storage.credentials.server_endpoints import (
+    SERVER_PROPERTIES,
+    server_property_names,
+)
 
 _WAREHOUSE = "warehouse"
 _PAGE_SIZE = "rest-page-size"

@@ -2,7 +2,7 @@
 
 Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Later
 properties replace earlier ones. Credentials apply to location prefixes:
-`storage/vended_credentials.py` chooses the credentials for a location.
+`storage/credentials/vended_credentials.py` chooses the credentials for a location.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_prope
 from iceberg_pyspark.catalogs.rest.answers import config_of
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.storage.server_endpoints import SERVER_PROPERTIES, server_property_names
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.credentials.server_endpoints import (
+    SERVER_PROPERTIES,
+    server_property_names,
+)
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
 
 
 def table_storage_properties(

@@ -27,6 +27,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.expressions.json import predicate_from_json
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import leaves_of, push_not
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.entry_filter import Mask, matching_partitions
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
@@ -41,7 +42,6 @@ from iceberg_pyspark.spec.entry_columns import (
 from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, short_text
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, FileFormat
 from iceberg_pyspark.spec.values import value_from_json, value_to_bytes
-from iceberg_pyspark.storage.physical_types import physical_type
 
 _CONTENTS = {
     "data": FileContent.DATA,

@@ -3,7 +3,7 @@
 Open API specification of the REST catalog, `loadCredentials` and, in a table's `config`,
 `client.refresh-credentials-endpoint` and `client.refresh-credentials-enabled` (for Google and Azure
 with the prefixes `gcs.oauth2.` and `adls.`). A server without this endpoint sends credentials with
-the table. Renewal in other processes is in `storage/credential_renewal.py`.
+the table. Renewal in other processes is in `storage/credentials/credential_renewal.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.credentials import vended_credentials
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.spec.properties import bool_property
-from iceberg_pyspark.storage.credential_renewal import (
+from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     Renewal,
     end_of,
@@ -29,7 +29,7 @@ from iceberg_pyspark.storage.credential_renewal import (
     renewal_time,
     with_credentials_of,
 )
-from iceberg_pyspark.storage.vended_credentials import (
+from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
     prefix_at,
     vended_entries,

@@ -1,12 +1,13 @@
 """Decides which of the server's properties are accepted.
 
-A server may set how the storage of a table is reached; `storage/server_endpoints.py` decides with
-whose credentials. A server may not choose code (a class named in properties is never loaded), the
-locations that a table may read, one of the user's own identities, or how the client reaches and
-trusts the server. Addresses of this machine or of its cloud's metadata service are refused, also
-by a host name that resolves to one, unless the catalog itself is on this machine or the user's own
-configuration has the same value. A name is resolved when the property arrives; the libraries that
-connect to the name later resolve it themselves, so a name that changes in between is not noticed.
+A server may set how the storage of a table is reached; `storage/credentials/server_endpoints.py`
+decides with whose credentials. A server may not choose code (a class named in properties is never
+loaded), the locations that a table may read, one of the user's own identities, or how the client
+reaches and trusts the server. Addresses of this machine or of its cloud's metadata service are
+refused, also by a host name that resolves to one, unless the catalog itself is on this machine or
+the user's own configuration has the same value. A name is resolved when the property arrives; the
+libraries that connect to the name later resolve it themselves, so a name that changes in between is
+not noticed.
 """
 
 from __future__ import annotations

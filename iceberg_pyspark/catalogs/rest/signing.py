@@ -3,7 +3,7 @@
 Open API specification of the REST catalog, `signRequest` and `LoadTableResult`, "Remote Signing":
 `s3.remote-signing-enabled` of a table's `config`, with `remote-signing-config`; older servers send
 `signer.uri` and `signer.endpoint` (also as `s3.signer.uri`, `s3.signer.endpoint`). Signing in other
-processes is in `storage/remote_signing.py`.
+processes is in `storage/credentials/remote_signing.py`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.storage.remote_signing import (
+from iceberg_pyspark.storage.credentials.remote_signing import (
     SIGNING,
     RemoteSigning,
     SignerAnswer,
     is_signed_remotely,
     register_signer,
 )
+from iceberg_pyspark.storage.credentials.vended_credentials import (
+    VENDED_CREDENTIALS,
+    vended_entries,
+)
 from iceberg_pyspark.storage.store_properties import first_of
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, vended_entries
 
 _URIS = ("signer.uri", "s3.signer.uri")
 _ENDPOINTS = ("signer.endpoint", "s3.signer.endpoint")

@@ -24,8 +24,8 @@ from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
 from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
-from iceberg_pyspark.storage.credential_renewal import end_of
-from iceberg_pyspark.storage.places import is_in_store, store_of
+from iceberg_pyspark.storage.credentials.credential_renewal import end_of
+from iceberg_pyspark.storage.files.places import is_in_store, store_of
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _FRESH_CREDENTIALS_S = 300

@@ -24,13 +24,13 @@ from iceberg_pyspark.catalogs.rest.commits import (
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
-from iceberg_pyspark.commits.changes_json import (
+from iceberg_pyspark.changes.changes_json import (
     view_requirement_to_json,
     view_update_to_json,
 )
-from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids
-from iceberg_pyspark.commits.outcomes import Outcome, Refused
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes.known_parts import view_updates_with_known_ids
+from iceberg_pyspark.changes.outcomes import Outcome, Refused
+from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,
     apply_view_updates,

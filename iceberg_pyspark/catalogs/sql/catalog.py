@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.sql.pointers import SqlPointers
 from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, VIEW_TYPE, prepare_tables
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
     CommitStateUnknownError,
@@ -31,7 +31,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.views import ViewMetadata
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 class SqlCatalog(MetastoreViewCatalog):

@@ -9,7 +9,7 @@ from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import sqlite_uri
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.files.local import is_local, local_path
 
 EMBEDDED_WAREHOUSE = "iceberg-warehouse"
 EMBEDDED_DATABASE = "catalog.db"

@@ -13,7 +13,7 @@ from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.catalogs.sql.namespaces import can_exist, joined_levels
 from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, TABLES
 from iceberg_pyspark.errors import CatalogError
-from iceberg_pyspark.storage.places import spellings
+from iceberg_pyspark.storage.files.places import spellings
 
 
 class SqlPointers:

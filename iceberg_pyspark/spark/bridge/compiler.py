@@ -34,7 +34,7 @@ from iceberg_pyspark.spark.bridge.java_modules import (
     source_of,
 )
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JJavaError
-from iceberg_pyspark.storage.user_folder import user_folder
+from iceberg_pyspark.storage.files.user_folder import user_folder
 
 _OF_EACH_JAR = (
     "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan",

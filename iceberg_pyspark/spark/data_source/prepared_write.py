@@ -9,12 +9,12 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spark.data_source.options import TableOptions
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
 
 if TYPE_CHECKING:
     # Executors import this module and commit nothing.
-    from iceberg_pyspark.table.changes.commit_files import OverwriteMode
+    from iceberg_pyspark.table.commits.commit_files import OverwriteMode
 
 
 @dataclass(frozen=True, kw_only=True)

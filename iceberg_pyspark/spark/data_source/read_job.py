@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spark.data_source.later_reports import LaterReports
 from iceberg_pyspark.spark.data_source.options import (
     ReadOptions,
@@ -25,7 +26,6 @@ from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io

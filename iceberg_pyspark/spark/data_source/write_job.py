@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
@@ -33,15 +33,15 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.storage.server_endpoints import with_users_properties
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
-from iceberg_pyspark.table.changes.create_table import (
+from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
+from iceberg_pyspark.table.commits.create_table import (
     create_namespace_if_absent,
     new_table_properties,
     planned_table,
     takes_files_of,
 )
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 
 def prepare_write(

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes import ChangePlan, ChangeRows, ChangeScanTask
 from iceberg_pyspark.table.reading.scan import TableScan
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from iceberg_pyspark.arrow.formats.file_fields import has_field_ids
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

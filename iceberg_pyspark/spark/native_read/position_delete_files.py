@@ -16,8 +16,8 @@ from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, Scan
 from iceberg_pyspark.spark.bridge.calls import PositionPlaces
 from iceberg_pyspark.spark.native_read.hadoop_options import store_digest
 from iceberg_pyspark.spec.manifests import FileContent
-from iceberg_pyspark.storage.cache import is_written_once
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.cache import is_written_once
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.restricted_io import check_read
 
 MAX_DRIVER_BYTES = 2 * 1024 * 1024

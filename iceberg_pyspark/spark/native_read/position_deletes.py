@@ -16,8 +16,8 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import read_deleted_rows
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.planning.threaded_map import threaded_map
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
 
 _T = TypeVar("_T")
 

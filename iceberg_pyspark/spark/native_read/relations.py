@@ -18,7 +18,7 @@ from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
-from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.reading.scan import TableScan
 

@@ -1,7 +1,8 @@
 """The stores whose credentials tasks of the JVM renew, by a handle that tasks send to the driver.
 
-The driver asks the source that the catalog registered (`storage/credential_renewal.py`), so many
-tasks cause one request to the catalog's server.
+The driver asks the source that the catalog registered
+(`storage/credentials/credential_renewal.py`), so many tasks cause one request to the catalog's
+server.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.credential_renewal import RENEWAL, CredentialSource, source_of
-from iceberg_pyspark.storage.vended_credentials import properties_at
+from iceberg_pyspark.storage.credentials.credential_renewal import (
+    RENEWAL,
+    CredentialSource,
+    source_of,
+)
+from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 
 _MOST = 1000
 _lock = threading.Lock()

@@ -65,7 +65,7 @@ from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.scan_credentials import with_scan_credentials
 from iceberg_pyspark.table.reading.scan import TableScan
 

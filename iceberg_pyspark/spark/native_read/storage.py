@@ -27,11 +27,14 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     without_file_system_cache,
 )
 from iceberg_pyspark.spark.native_read.renewed_stores import register_store
-from iceberg_pyspark.storage.credential_renewal import end_of, lasting_properties
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.places import REMOTE_SCHEMES
-from iceberg_pyspark.storage.remote_signing import REMOTE_SIGNING_ENABLED, is_signed_remotely
-from iceberg_pyspark.storage.vended_credentials import properties_at
+from iceberg_pyspark.storage.credentials.credential_renewal import end_of, lasting_properties
+from iceberg_pyspark.storage.credentials.remote_signing import (
+    REMOTE_SIGNING_ENABLED,
+    is_signed_remotely,
+)
+from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
+from iceberg_pyspark.storage.files.local import is_local
+from iceberg_pyspark.storage.files.places import REMOTE_SCHEMES
 
 _PYTHON_SERVES = "Python reads and writes there"
 _NOT_ALL = "the JVM cannot be given all storage properties for"

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
-from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
 from iceberg_pyspark.spark.bridge.session_tables import SessionTable
 from iceberg_pyspark.spark.procedures.source_tables import SourceFiles
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.table.changes.add_files import FileImport
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.create_table import new_table_properties, planned_table
+from iceberg_pyspark.table.commits.add_files import FileImport
+from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.create_table import new_table_properties, planned_table
+from iceberg_pyspark.table.progress import Progress
 from iceberg_pyspark.table.table_storage import table_io
 
 

@@ -11,7 +11,6 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
-from iceberg_pyspark.maintenance.progress import LoggedProgress
 from iceberg_pyspark.spark.bridge.cached_rows import recache_table
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
@@ -39,6 +38,7 @@ from iceberg_pyspark.spark.procedures.definition import (
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.progress import LoggedProgress
 
 _log = logging.getLogger(__name__)
 

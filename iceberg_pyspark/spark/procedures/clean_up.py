@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.maintenance.orphan_files import Inventory
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
     Column,
@@ -13,6 +12,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
+from iceberg_pyspark.table.maintenance.removal.orphan_files import Inventory
 
 _COUNT = Column(type="long", is_nullable=True)
 _COUNTS = (

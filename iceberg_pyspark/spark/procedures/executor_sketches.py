@@ -16,15 +16,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
+from iceberg_pyspark.formats.puffin.theta_sketches import ThetaSketch
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.theta_sketches import ThetaSketch
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.statistics.table_statistics import (
     FILES_READ,

@@ -22,7 +22,6 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.session_table_entries import (
     EXTERNAL,
@@ -54,9 +53,10 @@ from iceberg_pyspark.spark.procedures.definition import (
 )
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.storage.places import is_below
-from iceberg_pyspark.table.changes.add_files import AddedFiles
-from iceberg_pyspark.table.changes.create_table import create_namespace_if_absent
+from iceberg_pyspark.storage.files.places import is_below
+from iceberg_pyspark.table.commits.add_files import AddedFiles
+from iceberg_pyspark.table.commits.create_table import create_namespace_if_absent
+from iceberg_pyspark.table.progress import Progress
 
 _BACKUP = "_BACKUP_"
 _LOCATION = "location"

@@ -12,7 +12,7 @@ from iceberg_pyspark.spark.procedures.definition import (
 )
 from iceberg_pyspark.spark.write.executors import Executors, has_executors
 from iceberg_pyspark.spec.property_types import BoolProperty
-from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_deletes import RewrittenDeleteFiles
 
 USE_EXECUTORS = BoolProperty("use-executors", False)
 """Whether executors write the files; by default, unless the master is `local` or `local[...]`."""

@@ -20,8 +20,8 @@ from iceberg_pyspark.spark.procedures.definition import (
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.sql_text.names import parse_levels, quoted_name
-from iceberg_pyspark.storage.places import is_below
-from iceberg_pyspark.table.changes.create_table import create_namespace_if_absent
+from iceberg_pyspark.storage.files.places import is_below
+from iceberg_pyspark.table.commits.create_table import create_namespace_if_absent
 
 _SNAPSHOT = "snapshot"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iceberg_pyspark.commits.cherry_picks import staged_snapshot
-from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.changes.cherry_picks import staged_snapshot
+from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.changes.pending_changes import ManageSnapshots
+from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
 
 _ID = Column(type="long")
 _FROM_AND_TO = {"previous_snapshot_id": _ID, "current_snapshot_id": _ID}

@@ -10,9 +10,9 @@ from typing import cast, get_args
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.maintenance.partition_folders import partition_texts, spelled_as
 from iceberg_pyspark.spark.bridge.session_tables import SessionTable, session_table
 from iceberg_pyspark.spec.manifests import DataFileFormat
+from iceberg_pyspark.table.commits.partition_folders import partition_texts, spelled_as
 
 _FORMATS = get_args(DataFileFormat)
 _TIME = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp')

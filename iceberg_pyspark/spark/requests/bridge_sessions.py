@@ -13,7 +13,7 @@ from iceberg_pyspark.spark.native_read.location_settings import with_location_se
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.table_states import TableState, catalog_of_handle
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.table_storage import table_io
 
 

@@ -7,7 +7,7 @@ from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read.hadoop_options import GOOGLE_CONNECTOR, credential_options
 from iceberg_pyspark.spark.native_read.renewed_stores import renewed_properties
-from iceberg_pyspark.storage.credential_renewal import end_of
+from iceberg_pyspark.storage.credentials.credential_renewal import end_of
 
 # Tasks open Google's stores by Google's connector only.
 _IN_TASKS = JvmFileSystem(GOOGLE_CONNECTOR, has_blob_interface=True)

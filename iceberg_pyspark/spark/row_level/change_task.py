@@ -19,7 +19,7 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVE_OPS, WRITE_OPS, Op
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 @dataclass(frozen=True, kw_only=True)

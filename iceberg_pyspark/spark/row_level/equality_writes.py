@@ -20,9 +20,10 @@ from pyspark.sql.types import StructField, StructType
 from iceberg_pyspark.arrow.write.position_delete_files import delete_properties
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spark.bridge.calls import (
     AssignedColumns,
     AssignedValues,
@@ -44,9 +45,8 @@ from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.new_data import delete_format
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.new_data import delete_format
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal, TypeAlias, cast
 
-from iceberg_pyspark.commits.conflicts import (
+from iceberg_pyspark.changes.conflicts import (
     ConflictChecks,
     FileTest,
     IsolationLevel,
     TouchedFile,
 )
-from iceberg_pyspark.commits.file_filter import compile_may_match
+from iceberg_pyspark.changes.file_filter import compile_may_match
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.properties import ROW_LEVEL_ISOLATION, ROW_LEVEL_MODE

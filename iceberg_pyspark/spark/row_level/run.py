@@ -17,9 +17,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
-from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
-from iceberg_pyspark.commits.summary import WRITE_ID
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles, RemoveNothing
+from iceberg_pyspark.changes.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
+from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
@@ -38,8 +38,8 @@ from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_wr
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
-from iceberg_pyspark.table.changes.row_deletes import deleted_before, write_row_deletes
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.row_deletes import deleted_before, write_row_deletes
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
 

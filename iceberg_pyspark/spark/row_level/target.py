@@ -36,7 +36,7 @@ from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS, lineage_co
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.reading.file_ranges import files_are_alike
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, branch_selector

@@ -26,8 +26,8 @@ from iceberg_pyspark.spark.bridge.protocol.table_changes import (
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.sql_catalog.column_defaults import default_value
 from iceberg_pyspark.spec.types import PrimitiveType, Type
-from iceberg_pyspark.table.changes.pending_changes import UpdateProperties, UpdateSchema
-from iceberg_pyspark.table.changes.transaction import Transaction
+from iceberg_pyspark.table.commits.pending_changes import UpdateProperties, UpdateSchema
+from iceberg_pyspark.table.commits.transaction import Transaction
 from iceberg_pyspark.table.table import Table
 
 _LOCATION = "location"

@@ -24,12 +24,12 @@ from typing import Any, cast
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
-from iceberg_pyspark.commits.outcomes import Outcome
-from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.changes.outcomes import Outcome
+from iceberg_pyspark.changes.requirements import TableRequirement
+from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.spark.options.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.files.local import is_local
 
 _CACHE_ENABLED = flag_option("cache-enabled", default=True)
 _CASE_SENSITIVE = flag_option("cache.case-sensitive", default=True)

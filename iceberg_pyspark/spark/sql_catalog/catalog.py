@@ -15,7 +15,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, Ta
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceNotEmptyError,
@@ -107,12 +107,12 @@ from iceberg_pyspark.spec.properties import WAP_ENABLED
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.table.changes.create_table import (
+from iceberg_pyspark.table.commits.create_table import (
     create_table,
     new_table_properties,
     planned_table,
 )
-from iceberg_pyspark.table.changes.purge_table import drop_with_files
+from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
 from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import load_table

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.new_table import NewTable
-from iceberg_pyspark.commits.outcomes import NeverSent
-from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.changes.changes import Changes
+from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.changes.outcomes import NeverSent
+from iceberg_pyspark.changes.replaced_table import replace_table
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.table_states import new_handle
@@ -23,17 +23,17 @@ from iceberg_pyspark.spark.write.resolved_write import resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.changes.commit import (
+from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
     CommitStep,
     MetadataStep,
     commit_steps,
     with_changes,
 )
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, write_action
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.changes.create_table import create_table_with, takes_files_of
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.create_table import create_table_with, takes_files_of
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 
 @dataclass(frozen=True, kw_only=True)

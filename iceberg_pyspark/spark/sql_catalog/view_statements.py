@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.sql_catalog.views import (
     QUERY_COLUMNS,
 )
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.table.changes.define_view import (
+from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
     create_or_replace_view,
     create_view,

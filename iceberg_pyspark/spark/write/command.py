@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.commits.manifest_changes import RemoveAll
-from iceberg_pyspark.commits.schema_changes import SchemaChanges
-from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
+from iceberg_pyspark.changes.manifest_changes import RemoveAll
+from iceberg_pyspark.changes.schema_changes import SchemaChanges
+from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
@@ -30,9 +30,9 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.changes.commit import MetadataStep, with_changes
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, write_action
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit import MetadataStep, with_changes
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Tasks write the files directly to their final names, because a rename in an object store copies the
 file, and an incomplete file is invisible. The JVM names the files (`IcebergPyDirectNames`) in the
-same way as `storage/locations.py`.
+same way as `formats/locations.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.formats.locations import LocationProvider
 from iceberg_pyspark.spark.bridge.calls import DirectFiles
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
@@ -23,9 +24,8 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.locations import LocationProvider
-from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 from iceberg_pyspark.storage.restricted_io import store_behind
 

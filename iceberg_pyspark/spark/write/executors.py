@@ -34,7 +34,6 @@ from iceberg_pyspark.arrow.write.range_sort import (
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
@@ -43,9 +42,10 @@ from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spark.write.job import paths_of_finished_tasks
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
-from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup
+from iceberg_pyspark.table.maintenance.rewrites.group_progress import GroupSteps
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

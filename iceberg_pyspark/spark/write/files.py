@@ -28,7 +28,7 @@ from iceberg_pyspark.spark.write.job import write_frame
 from iceberg_pyspark.spark.write.native_writer import write_natively
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.sorting import UNSORTED
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 def write_files(

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.written_files import remove_files
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.written_files import remove_files
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

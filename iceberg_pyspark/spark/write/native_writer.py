@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.written_parquet import written_file
-from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.changes.outcomes import NeverSent
+from iceberg_pyspark.formats.locations import data_file_name, location_provider
 from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.native_read.storage import local_location
@@ -36,13 +37,12 @@ from iceberg_pyspark.spark.write.native_columns import (
 from iceberg_pyspark.spark.write.native_options import parquet_options, session_settings
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_path
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
-from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local
+from iceberg_pyspark.storage.files.local_moves import files_below, move_file, remove_folder
+from iceberg_pyspark.storage.files.temporary_names import writing_folder_name
 from iceberg_pyspark.storage.restricted_io import check_write
-from iceberg_pyspark.storage.temporary_names import writing_folder_name
-from iceberg_pyspark.table.changes.written_files import remove_files
+from iceberg_pyspark.table.commits.written_files import remove_files
 
 _THREADS = 8
 _MAX_BY_THREADS = 500

@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.property_types import TableProperty, check_settable
 
 if TYPE_CHECKING:
     # Executors import this module and commit nothing.
-    from iceberg_pyspark.commits.conflicts import IsolationLevel
+    from iceberg_pyspark.changes.conflicts import IsolationLevel
 
 Way: TypeAlias = Literal["portable", "catalog"]
 

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.commits.cherry_picks import WAP_ID
-from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
+from iceberg_pyspark.changes.cherry_picks import WAP_ID
+from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.write.options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import CommitStep
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
-from iceberg_pyspark.table.changes.new_data import partition_spec, write_context_of
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit import CommitStep
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.commits.new_data import partition_spec, write_context_of
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:

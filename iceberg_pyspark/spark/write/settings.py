@@ -13,7 +13,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.write.options import WriteOptions, catalog_write_options
 from iceberg_pyspark.spec.properties import WAP_ENABLED, check_set_properties
 from iceberg_pyspark.spec.snapshots import MAIN
-from iceberg_pyspark.table.changes.new_data import data_format
+from iceberg_pyspark.table.commits.new_data import data_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

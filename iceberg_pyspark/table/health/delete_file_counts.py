@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
-from iceberg_pyspark.maintenance.partition_numbers import Numbers
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.table.health.figures import DeleteFileFigures
+from iceberg_pyspark.table.maintenance.rewrites.delete_file_choice import DeleteFileOptions
+from iceberg_pyspark.table.maintenance.rewrites.partition_numbers import Numbers
 
 _COLUMNS = (
     "content",

@@ -15,25 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.maintenance.file_groups import RewriteOptions, has_many_deletes
-from iceberg_pyspark.maintenance.partition_numbers import (
-    Counter64,
-    Numbers,
-    PartitionNumbers,
-    partition_values,
-)
-from iceberg_pyspark.maintenance.rewrite_count import RewriteCount
+from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
-from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import source_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import human_value
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.table.changes.partition_types import partition_type_of
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
+from iceberg_pyspark.table.commits.partition_types import partition_type_of
 from iceberg_pyspark.table.health.delete_file_counts import DeleteFileCounts
 from iceberg_pyspark.table.health.figures import (
     Bucket,
@@ -42,6 +34,14 @@ from iceberg_pyspark.table.health.figures import (
     PartitionHealth,
     Partitions,
 )
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions, has_many_deletes
+from iceberg_pyspark.table.maintenance.rewrites.partition_numbers import (
+    Counter64,
+    Numbers,
+    PartitionNumbers,
+    partition_values,
+)
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_count import RewriteCount
 
 _KIB = 1024
 _SIZE_EDGES = tuple(64 * _KIB * 4**i for i in range(9))

@@ -8,14 +8,13 @@ import numpy as np
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_version
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.maintenance.file_groups import RewriteOptions
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.health.examination import Examination
 from iceberg_pyspark.table.health.figures import (
     MetadataFiles,
@@ -24,7 +23,8 @@ from iceberg_pyspark.table.health.figures import (
 )
 from iceberg_pyspark.table.health.gains import Gains
 from iceberg_pyspark.table.health.report import TableHealth
-from iceberg_pyspark.table.maintenance import TableMaintenance
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 
 DEFAULT_TOP = 20
 _SHOWN_SNAPSHOTS = 100

@@ -21,7 +21,7 @@ from iceberg_pyspark.sql_text.names import is_path, readable_name
 from iceberg_pyspark.table.health.delete_file_counts import DeleteRewriteCount
 from iceberg_pyspark.table.health.examination import Examination
 from iceberg_pyspark.table.health.figures import ProcedureGain
-from iceberg_pyspark.table.maintenance import TableMaintenance
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 
 _FLAGS = ("uri", "warehouse")
 

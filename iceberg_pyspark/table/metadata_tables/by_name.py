@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes import (
     ChangePlan,
     ChangeRows,

@@ -21,6 +21,8 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import (
     PlannedFiles,
     PlanStatistics,
@@ -45,9 +47,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.reading.scan import partition_of
 

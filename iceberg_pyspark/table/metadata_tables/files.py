@@ -13,6 +13,9 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.roots.root_manifests import with_common_dead_positions
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS, MetricMap
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
@@ -20,10 +23,7 @@ from iceberg_pyspark.spec.retyped_columns import RetypedColumn, retyped_columns
 from iceberg_pyspark.spec.schema import Schema, is_primitive
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.root_manifests import with_common_dead_positions
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shape_column, struct_of
 from iceberg_pyspark.table.metadata_tables.values import (
     MetricValues,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import source_type
@@ -16,8 +17,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.transforms import human_value
 from iceberg_pyspark.spec.values import value_from_bytes
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, arrow_of_rows
 from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.schema import Schema
@@ -22,9 +24,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     Type,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows
 from iceberg_pyspark.table.metadata_tables.values import (
     partition_of_values,

@@ -19,6 +19,9 @@ from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.arrow.read.position_deletes import POSITION_DELETE_NAMES
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat, ManifestContent
 from iceberg_pyspark.spec.metadata_columns import (
     DELETE_FILE_PATH,
@@ -32,10 +35,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import LongType, NestedField, StructType
-from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.metadata_tables.values import (
     partition_of_values,

@@ -18,7 +18,7 @@ from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 ColumnMaker: TypeAlias = Callable[[NestedField], pa.Array]
 """Returns one top-level column in the projected form; called only for projected columns."""

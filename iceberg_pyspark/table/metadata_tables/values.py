@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.partition_codes import as_texts
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.promotions import is_readable_as
 from iceberg_pyspark.spec.transforms import IdentityTransform, human_value, untyped_text
-from iceberg_pyspark.storage.physical_types import physical_type
 from iceberg_pyspark.table.metadata_tables.rows import struct_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from iceberg_pyspark.formats.manifest_reader import read_manifest_header
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, read_partition_type
 from iceberg_pyspark.spec.retyped_columns import has_retyped_columns
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_reader import read_manifest_header
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec import types
@@ -23,7 +24,6 @@ from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _log = logging.getLogger(__name__)

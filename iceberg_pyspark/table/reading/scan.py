@@ -26,10 +26,11 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
-from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.argument_types import check_texts, wrong_type
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
@@ -45,12 +46,11 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.scan_credentials import opened_for_scan
-from iceberg_pyspark.table.changes.row_deletes import deleted_before
+from iceberg_pyspark.storage.threaded_map import threaded_map
+from iceberg_pyspark.table.commits.row_deletes import deleted_before
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 

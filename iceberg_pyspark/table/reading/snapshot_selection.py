@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from itertools import takewhile
 
-from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchSnapshotError,

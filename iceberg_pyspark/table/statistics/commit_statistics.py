@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted
-from iceberg_pyspark.commits.requirements import same_table
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.changes import Changes
+from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted
+from iceberg_pyspark.changes.requirements import same_table
+from iceberg_pyspark.changes.updates import (
     SetPartitionStatistics,
     SetStatistics,
     TableUpdate,
@@ -14,10 +14,10 @@ from iceberg_pyspark.commits.updates import (
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import CommitStep, MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.changes.written_files import remove_files
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit import CommitStep, MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.commits.written_files import remove_files
 
 
 def commit_statistics(

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import (
     PartitionKey,
@@ -29,8 +30,7 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StringType,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.values import (
     partition_of_values,
     partition_tuples,

@@ -20,7 +20,8 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
-from iceberg_pyspark.maintenance.progress import with_progress
+from iceberg_pyspark.formats.locations import location_provider, partition_statistics_file_name
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -28,11 +29,10 @@ from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.locations import location_provider, partition_statistics_file_name
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.changes.new_data import data_format
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.commits.new_data import data_format
+from iceberg_pyspark.table.progress import with_progress
 from iceberg_pyspark.table.statistics.commit_statistics import (
     commit_statistics,
     remove_unfinished_file,

@@ -22,20 +22,20 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.value_hashes import is_hashable, value_hashes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
-from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
+from iceberg_pyspark.formats.locations import location_provider, statistics_file_name
+from iceberg_pyspark.formats.puffin.puffin import PuffinWriter, read_puffin_footer
+from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
-from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.locations import location_provider, statistics_file_name
-from iceberg_pyspark.storage.puffin import PuffinWriter, read_puffin_footer
-from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.commit_statistics import (

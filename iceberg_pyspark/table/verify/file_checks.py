@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
-from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
-from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.verify.entry_rules import Problem
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
+from iceberg_pyspark.table.verify.findings import Problem
 from iceberg_pyspark.table.verify.live_files import Files, ReadLive, id_of
 from iceberg_pyspark.table.verify.report import Report
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from iceberg_pyspark.spec.display import printable
+
+Problem: TypeAlias = tuple[str, str]
+"""A rule's name, and a description of the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

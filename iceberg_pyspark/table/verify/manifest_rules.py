@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_reader import read_partition_types
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestFile
 from iceberg_pyspark.spec.partitioning import declared_partition_type, partition_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_reader import read_partition_types
-from iceberg_pyspark.table.verify.entry_rules import Problem
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.verify.findings import Problem
 
 Numbers = npt.NDArray[np.int64]
 _COUNTS = [f"{s.name.lower()}_{unit}_count" for s in EntryStatus for unit in ("files", "rows")]

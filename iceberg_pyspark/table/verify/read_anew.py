@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 def read_anew(io: FileIO) -> FileIO:

@@ -12,8 +12,8 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.places import check_scheme
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.places import check_scheme
 from iceberg_pyspark.table.verify.findings import Finding
 
 

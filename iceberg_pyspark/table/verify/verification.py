@@ -13,15 +13,14 @@ import pyarrow as pa
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.formats.manifest_files.open_manifest import open_manifest
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.content_entries import ContentStatus
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.open_manifest import open_manifest
+from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.verify.file_checks import FileChecks
 from iceberg_pyspark.table.verify.findings import TableVerification
-from iceberg_pyspark.table.verify.leaf_columns import leaf_column_problems
 from iceberg_pyspark.table.verify.live_files import (
     Numbers,
     concat_files,
@@ -32,10 +31,11 @@ from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, man
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
 from iceberg_pyspark.table.verify.read_anew import read_anew
 from iceberg_pyspark.table.verify.report import Report
-from iceberg_pyspark.table.verify.root_changes import RootChange, known_row_ids
-from iceberg_pyspark.table.verify.root_rules import Root, RootRules
-from iceberg_pyspark.table.verify.row_id_walk import row_id_problems
-from iceberg_pyspark.table.verify.stored_entries import StoredEntry, stored_entries
+from iceberg_pyspark.table.verify.roots.leaf_columns import leaf_column_problems
+from iceberg_pyspark.table.verify.roots.root_changes import RootChange, known_row_ids
+from iceberg_pyspark.table.verify.roots.root_rules import Root, RootRules
+from iceberg_pyspark.table.verify.roots.row_id_walk import row_id_problems
+from iceberg_pyspark.table.verify.roots.stored_entries import StoredEntry, stored_entries
 
 
 def verify_table(

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.commits.outcomes import Refused
-from iceberg_pyspark.commits.updates import SetProperties
+from iceberg_pyspark.changes.outcomes import Refused
+from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     IcebergError,

@@ -17,10 +17,11 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.storage import credential_renewal, object_stores
-from iceberg_pyspark.storage.credential_renewal import RENEWAL, source_of, with_new_keys
+from iceberg_pyspark.storage.credentials import credential_renewal
+from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL, source_of, with_new_keys
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.objects import object_stores
 from iceberg_pyspark.storage.store_properties import azure_settings
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.http_server import Reply, Request, TestServer, http_server

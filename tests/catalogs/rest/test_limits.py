@@ -17,10 +17,10 @@ from iceberg_pyspark.catalogs.rest.commits import outcome_of, read_nothing
 from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
 from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
-from iceberg_pyspark.commits.outcomes import Unknown
+from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
-from iceberg_pyspark.storage import credential_renewal, remote_signing
-from iceberg_pyspark.storage.remote_signing import RemoteSigning
+from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing
+from iceberg_pyspark.storage.credentials.remote_signing import RemoteSigning
 
 _TIME = "rest.client.request-timeout-ms"
 _SIZE = "rest.client.max-response-bytes"

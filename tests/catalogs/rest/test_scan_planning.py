@@ -27,7 +27,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.storage.vended_credentials import properties_at
+from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import TableCatalog

@@ -24,8 +24,8 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
+from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
-from iceberg_pyspark.storage.vended_credentials import properties_at
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.catalog_contract import first_metadata
 from tests.support.http_server import Reply, Request, http_server

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.commits.outcomes import Done, Refused
-from iceberg_pyspark.commits.requirements import AssertTableUUID
-from iceberg_pyspark.commits.updates import SetProperties
+from iceberg_pyspark.changes.outcomes import Done, Refused
+from iceberg_pyspark.changes.requirements import AssertTableUUID
+from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import CommitConflictError
 from tests.services.server import Server
 from tests.support.catalog_contract import create, new_name

@@ -7,8 +7,8 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
-from iceberg_pyspark.commits.outcomes import Refused, Unknown
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes.outcomes import Refused, Unknown
+from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,
     new_view_metadata,

@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.new_data import write_rows
-from iceberg_pyspark.table.changes.pending_changes import ManageSnapshots
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.new_data import write_rows
+from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
 from tests.support.file_commits import commit_append, commit_overwrite
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from iceberg_pyspark.commits.schema_changes import SchemaChanges
+from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.spec.name_mapping import name_mapping_of, name_mapping_to_text
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table

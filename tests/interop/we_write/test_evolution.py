@@ -12,9 +12,9 @@ import pytest
 from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.spec.types import (
     IntegerType,
     ListType,
@@ -23,9 +23,9 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.pending_changes import UpdateSpec
-from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.pending_changes import UpdateSpec
+from iceberg_pyspark.table.commits.row_deletes import write_row_deletes
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.java_tables import JavaTables, filter_json, show_rows
 from tests.support.oracle import Oracle

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
+from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
-from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
 from tests.support.our_tables import CATALOGS, our_catalog, pyiceberg_table

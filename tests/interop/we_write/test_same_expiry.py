@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots
+from iceberg_pyspark.table.maintenance.removal.expire_snapshots import ExpiredSnapshots
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table, snapshot_ids

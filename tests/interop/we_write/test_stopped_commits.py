@@ -16,8 +16,8 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.faults.matrix import Lake
 from tests.faults.test_fault_matrix import CASES, base, base_and_another
 from tests.support.fault_points import (

@@ -25,7 +25,7 @@ from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.amounts import RUNS_MORE
 from tests.support.scan_tasks import context_of, read_rows, task_of
 

@@ -49,7 +49,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.spec.values import may_bound_uuids, value_from_bytes, value_to_bytes
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable
 
 

@@ -34,7 +34,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     TimestamptzType,
 )
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.scan_tasks import (
     context_of,
     optional,

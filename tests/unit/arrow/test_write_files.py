@@ -46,7 +46,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 
 UNPARTITIONED = PartitionSpec(spec_id=0)
 

@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     UnknownType,
 )
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable, values
 
 # ORC refuses far times, and times before 1970 with a fraction of a second

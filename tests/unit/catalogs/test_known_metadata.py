@@ -13,9 +13,9 @@ from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs import metastore_catalog
 from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.catalog_contract import first_metadata
 
 FILE = "/t/metadata/00001-5f2b7a3e-9c1d-4e8f-a0b1-c2d3e4f5a6b7.metadata.json"

@@ -17,10 +17,10 @@ import typer
 from pyarrow import orc
 
 import iceberg_pyspark as ice
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.command_line.application import app
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.deleted_rows import delete_positions
 from tests.support.procedure_work import UNKNOWN_BEFORE, table_with_work
 from tests.unit.command_line.conftest import Run

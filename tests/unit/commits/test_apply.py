@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from iceberg_pyspark.commits.absolute_paths import normal_location
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
-from iceberg_pyspark.commits.updates import (
+from iceberg_pyspark.changes.absolute_paths import normal_location
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.changes.updates import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,

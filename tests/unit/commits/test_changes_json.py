@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyiceberg.table import CommitTableRequest
 
-from iceberg_pyspark.commits import requirements as r
-from iceberg_pyspark.commits import updates as u
-from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
+from iceberg_pyspark.changes import requirements as r
+from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes.changes_json import requirement_to_json, update_to_json
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef

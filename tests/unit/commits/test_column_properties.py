@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.schema_changes import SchemaChanges
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.name_mapping import name_mapping_of, name_mapping_to_text
 from iceberg_pyspark.spec.properties import NAME_MAPPING, check_set_properties

@@ -8,12 +8,12 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.commits import updates as u
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.apply_schemas import same_schema
-from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids, with_known_ids
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.apply_schemas import same_schema
+from iceberg_pyspark.changes.known_parts import view_updates_with_known_ids, with_known_ids
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.view_changes import (
     SetCurrentViewVersion,
     ViewUpdate,
     apply_view_updates,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema

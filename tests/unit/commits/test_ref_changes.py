@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.changes import Changes, combine_requirements
-from iceberg_pyspark.commits.conflicts import snapshots_since
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.property_changes import PropertyChanges
-from iceberg_pyspark.commits.ref_changes import (
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import Changes, combine_requirements
+from iceberg_pyspark.changes.conflicts import snapshots_since
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.property_changes import PropertyChanges
+from iceberg_pyspark.changes.ref_changes import (
     ancestors_of,
     create_ref,
     fast_forward,
@@ -23,12 +23,12 @@ from iceberg_pyspark.commits.ref_changes import (
     set_current_snapshot,
     set_retention,
 )
-from iceberg_pyspark.commits.requirements import (
+from iceberg_pyspark.changes.requirements import (
     AssertCurrentSchemaId,
     AssertRefSnapshotId,
     AssertTableUUID,
 )
-from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef
+from iceberg_pyspark.changes.updates import AddSnapshot, AssignUUID, SetSnapshotRef
 from iceberg_pyspark.errors import (
     AlreadyExistsError,
     ConcurrentChangeError,

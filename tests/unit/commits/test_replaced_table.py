@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.replaced_table import replace_table
-from iceberg_pyspark.commits.requirements import AssertRefSnapshotId
-from iceberg_pyspark.commits.updates import AddSnapshot, SetSnapshotRef, TableUpdate
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.replaced_table import replace_table
+from iceberg_pyspark.changes.requirements import AssertRefSnapshotId
+from iceberg_pyspark.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.properties import NAME_MAPPING

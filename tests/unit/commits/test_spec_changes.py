@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.requirements import (
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.requirements import (
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
 )
-from iceberg_pyspark.commits.sort_changes import SortChanges
-from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.changes.sort_changes import SortChanges
+from iceberg_pyspark.changes.spec_changes import SpecChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.commits.manifest_changes import plan_merge
-from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy, status_check_policy
-from iceberg_pyspark.commits.summary import snapshot_summary
+from iceberg_pyspark.changes.manifest_changes import plan_merge
+from iceberg_pyspark.changes.retry import RetryPolicy, commit_retry_policy, status_check_policy
+from iceberg_pyspark.changes.summary import snapshot_summary
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot, snapshot_id_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.commits.updates import LAST_ADDED, AssignUUID, RemoveProperties, SetProperties
-from iceberg_pyspark.commits.view_changes import (
+from iceberg_pyspark.changes.updates import LAST_ADDED, AssignUUID, RemoveProperties, SetProperties
+from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     SetCurrentViewVersion,
     ViewUpdate,

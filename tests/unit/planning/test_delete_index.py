@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.planning import delete_groups
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
 from iceberg_pyspark.spec.manifests import (
@@ -28,8 +29,7 @@ from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, par
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import DoubleType, LongType, PrimitiveType
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import a_file, identity_table, listed
 
 PATH = DELETE_FILE_PATH.field_id

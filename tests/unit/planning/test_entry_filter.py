@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
@@ -41,7 +42,6 @@ from iceberg_pyspark.spec.types import (
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.physical_types import physical_type
 from tests.support.strategies import (
     PRIMITIVE_TYPES,
     columns,

@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import (
     LiteralPredicate,
     Predicate,
 )
+from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.split_pack import SplitOptions
 from iceberg_pyspark.spec.manifests import (
@@ -52,8 +53,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import a_file, added, deleted, identity_table, listed
 from tests.support.strategies import columns, predicates, rows, schema_of
 

@@ -17,7 +17,7 @@ from iceberg_pyspark.catalogs.catalog import (
     TableIdentifier,
 )
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     CachedCatalog,
@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     with_table_cache,
 )
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.table import Table
 
 T = TableIdentifier(namespace=("db",), name="t")

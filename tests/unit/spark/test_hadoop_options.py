@@ -17,7 +17,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     hadoop_options,
 )
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
 
 FileSystems = Callable[[str], JvmFileSystem | None]
 PROVIDER = "fs.s3a.aws.credentials.provider"

@@ -16,8 +16,8 @@ from iceberg_pyspark import IcebergSession, SparkTable, Table, TableCatalog
 from iceberg_pyspark.command_line.application import app
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from iceberg_pyspark.spark.procedures.definition import DRY_RUN, Procedure
-from iceberg_pyspark.table.changes.pending_changes import ManageSnapshots
-from iceberg_pyspark.table.maintenance import TableMaintenance
+from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from jobs import maintain as job
 
 OF_REFS: Mapping[str, str] = {

@@ -22,13 +22,13 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
 )
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.requests.credentials import renew_credentials
-from iceberg_pyspark.storage.credential_renewal import (
+from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     Renewal,
     register_source,
     with_credentials_of,
 )
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
 
 END_S = int(time.time()) + 3600
 FILE = "s3://bucket/t/data/f"

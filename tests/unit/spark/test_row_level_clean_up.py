@@ -10,7 +10,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.spark.row_level.run import _Run
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.commit_tables import commit_table
 
 

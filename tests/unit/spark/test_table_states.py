@@ -5,11 +5,11 @@ from pathlib import Path
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 

@@ -15,7 +15,7 @@ from iceberg_pyspark.spark.write.job import write_frame
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.hadoop import path_tables
-from iceberg_pyspark.commits.outcomes import Refused, Unknown
+from iceberg_pyspark.changes.outcomes import Refused, Unknown
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import iceberg_pyspark.spec.properties
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.commits.property_changes import PropertyChanges
+from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.property_changes import PropertyChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import (
     COMMIT_NUM_RETRIES,

@@ -20,13 +20,13 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.formats.avro.avro import parse_avro, write_avro
+from iceberg_pyspark.formats.encoding import decoded_size
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
-from iceberg_pyspark.storage import decoded_size
-from iceberg_pyspark.storage.avro import parse_avro, write_avro
-from iceberg_pyspark.storage.avro_manifests import Decoder
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.amounts import RUNS_MORE
 from tests.support.manifests import a_file, added, identity_table, listed
 

@@ -12,6 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.formats.encoding.bound_bytes import bound_bytes, typed_bounds
+from iceberg_pyspark.formats.encoding.physical_types import (
+    logical_array,
+    logical_type,
+    physical_type,
+    physical_values,
+)
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,
@@ -32,13 +39,6 @@ from iceberg_pyspark.spec.types import (
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.bound_bytes import bound_bytes, typed_bounds
-from iceberg_pyspark.storage.physical_types import (
-    logical_array,
-    logical_type,
-    physical_type,
-    physical_values,
-)
 from tests.support.strategies import PRIMITIVE_TYPES, literals, nullable
 
 INT, LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

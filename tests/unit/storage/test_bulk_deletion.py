@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.http_server import TestServer, http_server
 from tests.support.s3_double import S3Double

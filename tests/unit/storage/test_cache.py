@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.storage import cache
-from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files import cache
+from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"

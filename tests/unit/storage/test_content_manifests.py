@@ -8,11 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.formats.puffin.deletion_vectors import (
+    encode_deletion_vector,
+    write_deletion_vectors,
+)
 from iceberg_pyspark.spec.content_entries import ContentStatus, LeafEntry
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.types import StringType
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector, write_deletion_vectors
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.content_entries import (
     ROOT,
     TABLE,

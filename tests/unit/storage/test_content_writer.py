@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.roots.content_writer import write_content_entries
 from iceberg_pyspark.spec.content_entries import RootEntry
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import DoubleType, LongType, NestedField, StringType
-from iceberg_pyspark.storage.content_writer import write_content_entries
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.content_entries import (
     NO_FIELDS,
     NUMBERS,

@@ -14,15 +14,15 @@ from pyiceberg.table.puffin import PuffinFile
 from pyroaring import BitMap, BitMap64
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
-from iceberg_pyspark.storage.deletion_vectors import (
+from iceberg_pyspark.formats.puffin.deletion_vectors import (
     decode_deletion_vector,
     encode_deletion_vector,
     positions_mask,
     read_deletion_vector,
     write_deletion_vectors,
 )
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.puffin import read_puffin_footer
+from iceberg_pyspark.formats.puffin.puffin import read_puffin_footer
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 
 HIGHEST = ((2**31 - 2) << 32) | 2**31
 

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_partition_types
 from iceberg_pyspark.spec.avro_schemas import manifest_entry_schema
 from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS, METRIC_MAPS
 from iceberg_pyspark.spec.manifests import (
@@ -35,10 +38,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
-from iceberg_pyspark.storage.avro_manifests import Decoder
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_partition_types
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import (
     SEQUENCE_NUMBER,
     SNAPSHOT_ID,

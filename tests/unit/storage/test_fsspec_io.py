@@ -10,9 +10,9 @@ import fsspec
 import pytest
 
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 
 

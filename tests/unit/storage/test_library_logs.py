@@ -8,7 +8,7 @@ import pytest
 
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.changes import purge_table  # noqa: F401 - has a logger
+from iceberg_pyspark.table.maintenance.removal import purge_table  # noqa: F401 - has a logger
 from tests.support.secret_forms import filled, new_secret
 
 
@@ -66,7 +66,7 @@ def test_what_we_log_ourselves_is_redacted(caplog: pytest.LogCaptureFixture) -> 
     open_storage("/t", {})
     text, secret = filled("ftp://me:{}@h/t")
     with caplog.at_level(logging.DEBUG):
-        logging.getLogger("iceberg_pyspark.table.changes.purge_table").warning(
+        logging.getLogger("iceberg_pyspark.table.maintenance.removal.purge_table").warning(
             "not deleted: %s", text
         )
     assert caplog.messages == ["not deleted: ftp://***@h/t"]

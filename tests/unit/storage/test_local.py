@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
+from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_path
 
 IO = LocalFileIO()
 
@@ -185,7 +185,7 @@ def test_of_racing_processes_one_creates_each_version(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from iceberg_pyspark.errors import FileAlreadyExistsError\n"
-        "from iceberg_pyspark.storage.local import LocalFileIO\n"
+        "from iceberg_pyspark.storage.files.local import LocalFileIO\n"
         "sys.stdin.readline()\n"
         "for version in range(50):\n"
         "    try:\n"

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder, sync_file
+from iceberg_pyspark.storage.files.local_moves import (
+    files_below,
+    move_file,
+    remove_folder,
+    sync_file,
+)
 
 
 def test_a_file_is_moved_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.storage.locations import (
+from iceberg_pyspark.formats.locations import (
     data_file_name,
     location_provider,
     manifest_file_name,

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.formats.long_histories import _Collector, metadata_with_long_history
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotLogEntry, SummaryText
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
@@ -20,9 +22,7 @@ from iceberg_pyspark.spec.table_metadata import (
     metadata_to_bytes,
     metadata_to_json,
 )
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.long_histories import _Collector, metadata_with_long_history
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.catalog_contract import first_metadata
 
 WHERE = "there.metadata.json"

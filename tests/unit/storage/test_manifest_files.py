@@ -13,6 +13,17 @@ import fastavro
 import pytest
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
+from iceberg_pyspark.formats.manifest_lists import (
+    WrittenManifestList,
+    _manifest_file_record,
+    manifests_to_build_on,
+    read_manifest_list,
+    read_other_manifests,
+    read_snapshot_manifests,
+    write_manifest_list,
+)
+from iceberg_pyspark.formats.manifest_reader import read_manifest_header
+from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -33,18 +44,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifest_lists import (
-    WrittenManifestList,
-    _manifest_file_record,
-    manifests_to_build_on,
-    read_manifest_list,
-    read_other_manifests,
-    read_snapshot_manifests,
-    write_manifest_list,
-)
-from iceberg_pyspark.storage.manifest_reader import read_manifest_header
-from iceberg_pyspark.storage.manifest_writer import write_manifest
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import (
     NO_COLUMNS,
     SEQUENCE_NUMBER,

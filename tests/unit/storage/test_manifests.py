@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS, metric_column
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -23,10 +26,7 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import (
     StructType,
 )
-from iceberg_pyspark.storage.avro_manifests import Decoder
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.manifests import (
     SEQUENCE_NUMBER,
     SNAPSHOT_ID,

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from tests.amounts import RUNS_MORE
 
 METADATA_JSON = json.dumps(

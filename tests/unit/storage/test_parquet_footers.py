@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.storage.parquet_footers import read_row_groups
+from iceberg_pyspark.formats.manifest_files.parquet_footers import read_row_groups
 
 
 def written(**layout: Any) -> bytes:

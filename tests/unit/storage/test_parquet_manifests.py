@@ -14,12 +14,12 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_reader import read_manifest_header, read_partition_types
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import FixedType, StringType, StructType, UnknownType, UUIDType
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_reader import read_manifest_header, read_partition_types
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.amounts import RUNS_MORE
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.places import depth, is_below, normalized_location, store_of
+from iceberg_pyspark.storage.files.places import depth, is_below, normalized_location, store_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import hdfs_native
 import pytest
 
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.store_properties import azure_settings, s3_settings
 from tests.support.http_server import Reply, Request, http_server
 from tests.support.object_stores import SECRET

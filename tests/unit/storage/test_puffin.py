@@ -10,13 +10,13 @@ import pytest
 from pyiceberg.table.puffin import PuffinFile
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.puffin import (
+from iceberg_pyspark.formats.puffin.puffin import (
     PuffinFooter,
     PuffinWriter,
     read_puffin_blob,
     read_puffin_footer,
 )
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 
 
 def written(*blobs: bytes) -> bytes:

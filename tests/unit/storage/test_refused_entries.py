@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.roots.content_rules import Content
 from iceberg_pyspark.spec.content_entries import ContentStatus, LeafEntry, RootEntry
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.types import (
@@ -18,8 +19,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
 )
-from iceberg_pyspark.storage.content_rules import Content
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.content_entries import (
     NO_FIELDS,
     NUMBERS,

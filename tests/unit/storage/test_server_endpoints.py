@@ -16,16 +16,16 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import LocationRefusedError, StorageError
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
-from iceberg_pyspark.storage.credential_renewal import with_credentials_of
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
-from iceberg_pyspark.storage.server_endpoints import (
+from iceberg_pyspark.storage.credentials.credential_renewal import with_credentials_of
+from iceberg_pyspark.storage.credentials.server_endpoints import (
     ADDRESSES,
     CREDENTIALS,
     SERVER_PROPERTIES,
     with_users_properties,
 )
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS, properties_at
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, properties_at
 from tests.support.http_server import Reply, Request, RequestHandler, http_server
 from tests.support.rest_answers import EVENTS, configured, table_reply
 

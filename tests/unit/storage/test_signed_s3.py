@@ -15,11 +15,11 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.storage import object_store_io, signed_requests
-from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.credentials.remote_signing import SIGNING
+from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.objects import object_store_io, signed_requests
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
-from iceberg_pyspark.storage.remote_signing import SIGNING
 from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.s3_double import S3Double, access_key
 from tests.support.signer_double import SignerDouble, signing_text

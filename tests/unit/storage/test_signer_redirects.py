@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage import signed_requests
-from iceberg_pyspark.storage.credential_renewal import RENEWAL, Renewal, source_of
+from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL, Renewal, source_of
+from iceberg_pyspark.storage.credentials.remote_signing import SIGNING, RemoteSigning, signer_of
+from iceberg_pyspark.storage.objects import signed_requests
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.remote_signing import SIGNING, RemoteSigning, signer_of
 from tests.support.http_server import Reply, Request, TestServer, http_server
 from tests.support.signer_double import SignerDouble, signing_text
 

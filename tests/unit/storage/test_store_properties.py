@@ -12,14 +12,14 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.storage.object_stores import open_object_store
+from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS, properties_at
+from iceberg_pyspark.storage.objects.object_stores import open_object_store
 from iceberg_pyspark.storage.store_properties import (
     StoreSettings,
     azure_settings,
     gcs_settings,
     s3_settings,
 )
-from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, properties_at
 
 SECRETS = {
     "s3.access-key-id": "AKIASECRET",

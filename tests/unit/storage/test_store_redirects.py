@@ -12,8 +12,8 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage import store_properties
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
-from iceberg_pyspark.storage.redirects import without_redirects
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.redirects import without_redirects
 from tests.support.http_server import Reply, RequestHandler, TestServer, http_server
 from tests.support.object_stores import SECRET, STORES, StoreAt, s3_store
 from tests.support.s3_double import access_key

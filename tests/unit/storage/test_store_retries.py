@@ -9,7 +9,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage import store_properties
-from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from tests.support.http_server import BreakConnection, Reply, Request, http_server
 from tests.support.object_stores import STORES, StoreAt, s3_store
 

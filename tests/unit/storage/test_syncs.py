@@ -12,10 +12,10 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.commits.outcomes import Outcome
+from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.syncs import finish_syncs, syncs_together
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.syncs import finish_syncs, syncs_together
 
 
 class Disk:

@@ -10,8 +10,8 @@ import pytest
 
 from iceberg_pyspark.arrow.value_hashes import value_hashes
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.formats.puffin.theta_sketches import NOMINAL_ENTRIES, ThetaSketch
 from iceberg_pyspark.spec.types import StringType
-from iceberg_pyspark.storage.theta_sketches import NOMINAL_ENTRIES, ThetaSketch
 
 EMPTY = bytes.fromhex("01030300001ecc93")
 ONE = bytes.fromhex("01030300001acc9317c11d528507017b")  # 'a'

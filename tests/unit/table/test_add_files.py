@@ -14,13 +14,13 @@ from pyarrow import orc
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.maintenance.partition_folders import partition_of_texts
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import NestedField, primitive_from_string
 from iceberg_pyspark.spec.values import value_from_bytes
-from iceberg_pyspark.storage.local import local_path
+from iceberg_pyspark.storage.files.local import local_path
+from iceberg_pyspark.table.commits.partition_folders import partition_of_texts
 from tests.support.frames import create_path_table, path_table
 
 COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"

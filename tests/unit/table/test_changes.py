@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.catalogs.catalog import ScanToPlan
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchSnapshotError,
@@ -26,7 +26,7 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.metadata_tables.by_name import plan_of_changes
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table

@@ -11,9 +11,9 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.new_data import write_rows
+from iceberg_pyspark.table.commits.commit_files import OverwriteMode
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.new_data import write_rows
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 from tests.support.file_commits import commit_append, commit_overwrite

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.new_table import NewTable
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
-from iceberg_pyspark.commits.schema_changes import SchemaChanges
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.commits.updates import SetProperties
+from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown
+from iceberg_pyspark.changes.schema_changes import SchemaChanges
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -24,10 +24,10 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     StorageError,
 )
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.create_table import create_table
 from tests.support.commit_tables import (
     IDENTIFIER,
     SCHEMA,

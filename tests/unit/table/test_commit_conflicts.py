@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
-from iceberg_pyspark.commits.ref_changes import set_current_snapshot
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.changes.ref_changes import set_current_snapshot
+from iceberg_pyspark.changes.snapshot_changes import (
     RewriteFiles,
     RowDelta,
 )
@@ -18,7 +18,7 @@ from iceberg_pyspark.expressions.predicates import LiteralPredicate
 from iceberg_pyspark.spec.manifests import (
     FileContent,
 )
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
 from tests.support.commit_tables import commit_table, data_file
 from tests.support.snapshot_commits import (
     act,

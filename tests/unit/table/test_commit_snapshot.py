@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles, delete_file_id
-from iceberg_pyspark.commits.ref_changes import create_ref
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles, delete_file_id
+from iceberg_pyspark.changes.ref_changes import create_ref
+from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     DeleteFiles,
     OverwriteFiles,
@@ -18,9 +18,11 @@ from iceberg_pyspark.commits.snapshot_changes import (
     RowDelta,
     SnapshotAction,
 )
-from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.changes.spec_changes import SpecChanges
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import LiteralPredicate
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -31,12 +33,10 @@ from iceberg_pyspark.spec.manifests import (
 )
 from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
-from iceberg_pyspark.table.changes import commit_snapshot
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits import commit_snapshot
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 from tests.support.file_commits import commit_append

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.storage.machine_lock import machine_lock
-from iceberg_pyspark.table.changes import commit_turn as module
-from iceberg_pyspark.table.changes.commit_turn import commit_turn
+from iceberg_pyspark.table.commits import commit_turn as module
+from iceberg_pyspark.table.commits.commit_turn import commit_turn, machine_lock
 
 
 def test_first_come_first_served() -> None:
@@ -96,6 +95,6 @@ def test_a_lock_of_the_machine_is_held_once(
 
 
 def test_without_a_folder_for_locks_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iceberg_pyspark.storage.machine_lock.user_folder", lambda name: None)
+    monkeypatch.setattr("iceberg_pyspark.table.commits.commit_turn.user_folder", lambda name: None)
     with machine_lock("t", timeout_s=0) as is_held:
         assert not is_held

@@ -10,7 +10,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import CommitConflictError
-from iceberg_pyspark.table.rewrites import rewrite_data_files
+from iceberg_pyspark.table.maintenance.rewrites import rewrite_data_files
 from tests.support.deleted_rows import list_positions
 from tests.support.frames import append_rows, create_path_table
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.file_io import FileInfo
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.file_io import FileInfo
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.table.changes import deleted_files
-from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
+from iceberg_pyspark.table.maintenance.removal import deleted_files
+from iceberg_pyspark.table.maintenance.removal.deleted_files import DeletedFile, FileDeletion
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 

@@ -18,10 +18,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.outcomes import Outcome, Refused, unknown
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles, RowDelta
-from iceberg_pyspark.commits.updates import SetPartitionStatistics, SetStatistics
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.outcomes import Outcome, Refused, unknown
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles, RowDelta
+from iceberg_pyspark.changes.updates import SetPartitionStatistics, SetStatistics
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -32,10 +32,10 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.changes import commit_root
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots
+from iceberg_pyspark.table.commits import commit_root
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.maintenance.removal.expire_snapshots import ExpiredSnapshots
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file

@@ -21,21 +21,21 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.maintenance.file_groups import RewriteOptions, plan_groups
-from iceberg_pyspark.maintenance.partition_numbers import PartitionNumbers
-from iceberg_pyspark.maintenance.rewrite_count import RewriteCount
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import ScanPlan
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.statistics import StatisticsFile
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.health.figures import ProcedureGain
 from iceberg_pyspark.table.health.report import TableHealth
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions, plan_groups
+from iceberg_pyspark.table.maintenance.rewrites.partition_numbers import PartitionNumbers
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_count import RewriteCount
 from tests.support.commit_tables import commit_table, data_file, publish
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table
@@ -360,8 +360,8 @@ def test_deletes_are_those_of_the_scan(catalog: TableCatalog, data: Any) -> None
 
 PROGRAM = """
 import sys
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.table import Table
 from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table, data_file

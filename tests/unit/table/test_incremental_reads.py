@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.catalogs.catalog import ScanToPlan
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.reading.column_statistics import column_statistics
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.snapshot_selection import (

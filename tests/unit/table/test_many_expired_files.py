@@ -12,9 +12,9 @@ GIB = 1 << 30
 MAKE = """
 import sys
 from pathlib import Path
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.frames import append_rows, create_path_table
 
 folder, count, per_snapshot = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

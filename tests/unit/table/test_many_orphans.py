@@ -10,10 +10,10 @@ import pytest
 GIB = 1 << 30
 PROGRAM = """
 import sys
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileInfo
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.storage.files.file_io import FileInfo
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.table import Table
 from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table

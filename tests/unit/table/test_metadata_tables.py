@@ -12,9 +12,10 @@ import pytest
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -25,8 +26,7 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StructType,
 )
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES, table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table

@@ -9,7 +9,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,

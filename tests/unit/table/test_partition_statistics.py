@@ -14,10 +14,10 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
-from iceberg_pyspark.commits.updates import RemovePartitionStatistics
+from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused
+from iceberg_pyspark.changes.updates import RemovePartitionStatistics
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.statistics.partition_rows import PartitionCounts
 from tests.support.commit_tables import commit_table
 from tests.support.deleted_rows import delete_positions

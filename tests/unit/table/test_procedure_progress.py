@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.maintenance.progress import Progress
+from iceberg_pyspark.table.progress import Progress
 from tests.support.frames import append_rows, create_path_table
 
 FILES = 3

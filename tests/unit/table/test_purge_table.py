@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import load_catalog
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
@@ -19,9 +19,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.purge_table import PurgedFiles, purge_table
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.maintenance.removal.purge_table import PurgedFiles, purge_table
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table, data_file
 from tests.support.hooked_storage import HookedFileIO

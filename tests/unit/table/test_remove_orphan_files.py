@@ -16,18 +16,18 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, load_catalog
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
-from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
-from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileInfo
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.temporary_names import temporary_name, writing_folder_name
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.remove_orphan_files import OrphanFiles
+from iceberg_pyspark.storage.files.file_io import FileInfo
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.temporary_names import temporary_name, writing_folder_name
+from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles
+from iceberg_pyspark.table.maintenance.removal.orphan_files import StoreNames
+from iceberg_pyspark.table.maintenance.removal.remove_orphan_files import OrphanFiles
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.table_integrity import table_problems
 

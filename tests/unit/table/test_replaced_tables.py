@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import SnapshotSelector, Table
-from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.changes.replaced_table import replace_table
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -31,9 +31,9 @@ from iceberg_pyspark.spec.types import (
     Type,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.new_data import write_rows
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.new_data import write_rows
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import append_rows, create_path_table, path_table

@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.maintenance.file_groups import RewriteOptions, plan_groups
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import PrimitiveType, UnknownType, VariantType
 from iceberg_pyspark.sql_text.names import quoted_name
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.new_data import write_context_of
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions, plan_groups
 from tests.support.deleted_rows import delete_rows, list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.history_model import ID

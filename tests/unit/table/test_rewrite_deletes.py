@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.new_data import write_rows
-from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.new_data import write_rows
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_deletes import RewrittenDeleteFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
-from iceberg_pyspark.maintenance import clustered_entries
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestEntry
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.rewrites.rewrite_manifests import RewrittenManifests
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.maintenance.rewrites import clustered_entries
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import RewrittenManifests
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 from tests.support.hooked_storage import HookedFileIO, once

@@ -9,12 +9,12 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import ConcurrentChangeError
-from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup
+from iceberg_pyspark.table.maintenance.rewrites.group_progress import GroupSteps
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
-from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table, data_files, path_table
 from tests.unit.table.test_rewrite_data_files import a_table, delete_ids, files, racing, rows

@@ -21,9 +21,9 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.puffin import read_puffin_footer
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.puffin.puffin import read_puffin_footer
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.hooked_storage import HookedFileIO

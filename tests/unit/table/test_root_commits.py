@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     DeleteFiles,
     OverwriteFiles,
@@ -16,16 +16,16 @@ from iceberg_pyspark.commits.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.formats.manifest_files.open_manifest import open_manifest
+from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
+from iceberg_pyspark.formats.roots.content_entries import ContentEntries
 from iceberg_pyspark.spec.content_entries import PROFILES, ContentStatus, ContentType, Role
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.content_entries import ContentEntries
-from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.open_manifest import open_manifest
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import ManifestRewrite
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
 

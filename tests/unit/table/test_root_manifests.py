@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog, load_table
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_json
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.frames import create_path_table

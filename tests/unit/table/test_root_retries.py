@@ -10,19 +10,19 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.outcomes import Outcome
-from iceberg_pyspark.commits.property_changes import PropertyChanges
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.outcomes import Outcome
+from iceberg_pyspark.changes.property_changes import PropertyChanges
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
 from iceberg_pyspark.errors import CommitStateUnknownError, ConcurrentChangeError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.table.changes import commit_root
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
+from iceberg_pyspark.table.commits import commit_root
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import ManifestRewrite
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
 Commit: TypeAlias = Callable[[], Outcome[LoadedTable]]

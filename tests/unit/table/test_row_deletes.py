@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.row_deletes import RowDeletes, deleted_before, write_row_deletes
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.row_deletes import RowDeletes, deleted_before, write_row_deletes
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 

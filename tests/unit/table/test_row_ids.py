@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.ref_changes import create_ref
-from iceberg_pyspark.commits.snapshot_changes import (
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.ref_changes import create_ref
+from iceberg_pyspark.changes.snapshot_changes import (
     DeleteFiles,
 )
-from iceberg_pyspark.commits.updates import UpgradeFormatVersion
-from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.changes.updates import UpgradeFormatVersion
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
 from tests.support.commit_tables import commit_table, data_file
 from tests.support.snapshot_commits import act, append, by_path, overwrite
 

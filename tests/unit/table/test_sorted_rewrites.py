@@ -15,8 +15,8 @@ from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.sql_text.extensions import parse_clause
-from iceberg_pyspark.table.rewrites import group_writer, rewrite_data_files
-from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.table.maintenance.rewrites import group_writer, rewrite_data_files
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 from iceberg_pyspark.table.run_sql_extensions import run_clause
 from tests.support.frames import append_empty_file, append_rows, create_path_table
 

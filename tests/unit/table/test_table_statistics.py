@@ -10,7 +10,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.outcomes import Outcome, Refused, unknown
+from iceberg_pyspark.changes.outcomes import Outcome, Refused, unknown
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -18,8 +18,8 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchSnapshotError,
 )
-from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
-from iceberg_pyspark.storage.theta_sketches import ThetaSketch
+from iceberg_pyspark.formats.puffin.puffin import read_puffin_blob, read_puffin_footer
+from iceberg_pyspark.formats.puffin.theta_sketches import ThetaSketch
 from iceberg_pyspark.table.reading.column_statistics import distinct_counts
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_positions

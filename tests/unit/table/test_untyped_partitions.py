@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks
-from iceberg_pyspark.commits.manifest_changes import RemoveFiles
-from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, RowDelta
+from iceberg_pyspark.changes.conflicts import ConflictChecks
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.manifest_reader import read_partition_types
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, fields_from_json
@@ -41,9 +42,8 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifest_reader import read_partition_types
-from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import SCHEMA, CommitTable, commit_table, data_file, publish
 from tests.support.file_commits import commit_append

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests, write_manifest_list
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests, write_manifest_list
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.verify.findings import Finding, TableVerification
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from iceberg_pyspark.table.verify.verification import verify_table
@@ -33,8 +33,8 @@ from tests.unit.table.test_verify_entries import BREAKS
 
 PROGRAM = """
 import sys
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.table import Table
 from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table, data_file

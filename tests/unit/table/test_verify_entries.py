@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.table.verify.findings import TableVerification
 from tests.amounts import RUNS_MORE
 from tests.support.entry_tables import (

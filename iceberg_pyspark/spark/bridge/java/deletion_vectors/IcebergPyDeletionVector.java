@@ -7,7 +7,7 @@ import org.roaringbitmap.RoaringBitmap;
  * The deleted positions of a data file, from the blob of a deletion vector.
  *
  * The library does not check that containers are sorted and complete, so this class checks them, as
- * storage/deletion_vectors.py does. Memory is allocated for the existing bytes, not for the
+ * formats/puffin/deletion_vectors.py does. Memory is allocated for the existing bytes, not for the
  * declared number of containers.
  */
 class IcebergPyDeletionVector extends IcebergPyDeletedRows {

@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 
 /**
- * The location of a partition's file below the table's data folder, as in `storage/locations.py`.
+ * The location of a partition's file below the table's data folder, as in `formats/locations.py`.
  * The displayed values decide nothing: the rows of a file determine its partition.
  */
 class IcebergPyDirectNames implements Serializable {

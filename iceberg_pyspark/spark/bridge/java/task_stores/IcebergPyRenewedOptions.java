@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
 /**
  * The credentials of one store in one process, as options of Hadoop. Shortly before they expire,
  * this class requests new ones from the driver, by Spark's own connection; the catalog's secrets
- * stay in the driver. The times are those of `storage/credential_renewal.py`.
+ * stay in the driver. The times are those of `storage/credentials/credential_renewal.py`.
  */
 public class IcebergPyRenewedOptions {
   static final String ENDPOINT = "iceberg-py-credentials";

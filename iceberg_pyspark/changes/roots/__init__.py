@@ -1,0 +1,1 @@
+"""Changes of root manifests (version 4, experimental)."""

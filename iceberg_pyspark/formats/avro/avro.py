@@ -1,0 +1,534 @@
+"""Read Avro object container files and normalise them before a decoder sees them.
+
+Iceberg resolves Avro by field id, so the names in a file mean nothing. `read_avro` splits a file
+into header and blocks, checks it, and returns it in parts, uncompressed and within memory limits,
+under a schema whose field names are `_<field id>`. The differences between writers (names, codec,
+blocks, logical types, empty records) are removed, and both fastavro and DataFusion can read the
+result. Files of rows may be too large for memory: `stream_records` yields their records block by
+block under the same names. Every defect of a file raises `InvalidMetadataError` with its location.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
+from typing import Any, BinaryIO, cast
+
+import fastavro
+
+from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.formats.avro.avro_blocks import (
+    Block,
+    Cost,
+    arrow_cost,
+    check_codec,
+    plain_blocks,
+    python_cost,
+)
+from iceberg_pyspark.formats.encoding.decoded_size import memory_limit, too_large
+from iceberg_pyspark.formats.encoding.varints import read_signed
+from iceberg_pyspark.storage.files.file_io import FileIO
+
+_MAGIC = b"Obj\x01"
+_SYNC_SIZE = 16
+_SYNC = bytes(_SYNC_SIZE)
+_MAX_BATCH = 4096
+_MAX_DEPTH = 50
+_MAX_TYPES = 50_000
+_BATCH_BYTES = 32 << 20
+"""The memory that a list of records may take, unless a single block of records takes more."""
+
+AVRO_CODECS = {
+    "gzip": "deflate",
+    "zstd": "zstandard",
+    "snappy": "snappy",
+    "none": "null",
+    "uncompressed": "null",
+}
+"""Avro's name of each codec of Iceberg's table properties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroFile:
+    """A parsed file: its metadata, and its records, which are read under `_<field id>` names.
+
+    `header` is everything before the first block. `schema` is the renamed schema without the fields
+    in `null_field_ids`, whose Avro type is null. `written_types` maps field ids to the original
+    types, including logical types. `record_count` is the sum that the blocks declare, `size` the
+    size of the file, `type_count` the number of types in the schema at all depths. Blocks are
+    decompressed when they are read.
+    """
+
+    location: str
+    header: bytes
+    schema: Mapping[str, Any]
+    metadata: Mapping[str, str]
+    record_count: int
+    null_field_ids: frozenset[int]
+    written_types: Mapping[int, Any]
+    size: int
+    type_count: int
+    codec: str
+    _blocks: Sequence[tuple[int, memoryview]]
+
+    def parts(self, cost: Cost, most: float) -> Iterator[AvroPart]:
+        """Yield the file in parts of adjacent blocks, each an uncompressed Avro file.
+
+        Each part is as large as `most` allows by `cost`; a file without records has one part.
+        """
+        waiting: list[Block] = []
+        waiting_cost = 0.0
+        for block in self._plain(cost, most):
+            block_cost = cost.of(block.record_count, len(block.data))
+            if waiting and waiting_cost + block_cost > most:
+                yield self._part(waiting)
+                waiting, waiting_cost = [], 0.0
+            waiting.append(block)
+            waiting_cost += block_cost
+        yield self._part(waiting)
+
+    def batches(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield lists of records as dicts keyed by `_<field id>`; each list takes little memory."""
+        cost = python_cost(self.schema) + arrow_cost(self.schema)
+        blocks = self._plain(cost.of_bytes(), memory_limit(self.size) / 2)
+        return _batches(blocks, self.schema, cost, _MAX_BATCH, self.location, self.size)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records as dicts keyed by `_<field id>`."""
+        for batch in self.batches():
+            yield from batch
+
+    def _plain(self, cost: Cost, most: float) -> Iterator[Block]:
+        room = memory_limit(self.size)
+        try:
+            yield from plain_blocks(
+                self._blocks, self.codec, cost, most, self.location, self.size, room
+            )
+        except IcebergError:
+            raise
+        except Exception as e:  # a decoder fails in any way on damaged bytes
+            raise damage_error(self.location, str(e) or type(e).__name__) from e
+
+    def _part(self, blocks: Sequence[Block]) -> AvroPart:
+        count = sum(b.record_count for b in blocks)
+        size = sum(len(b.data) for b in blocks)
+        parts: list[bytes | memoryview] = [_header(self.schema, _SYNC, "null")]
+        if count:
+            parts += [_write_long(count), _write_long(size), *(b.data for b in blocks), _SYNC]
+        return AvroPart(record_count=count, data=b"".join(parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroPart:
+    """Some records of a file, as an Avro file with one block."""
+
+    record_count: int
+    data: bytes
+
+
+def damage_error(location: str, why: str) -> InvalidMetadataError:
+    """Return the error for an Avro file that breaks its format."""
+    return InvalidMetadataError(f"{location}: damaged Avro file: {why}")
+
+
+def read_avro(file_io: FileIO, location: str) -> AvroFile:
+    """Read, check and normalise an Avro file."""
+    return parse_avro(file_io.read_bytes(location), location)
+
+
+def parse_avro(data: bytes, location: str) -> AvroFile:
+    """Check and normalise an Avro file's bytes; errors name `location`."""
+    try:
+        return _parse(data, location)
+    except (IndexError, ValueError, RecursionError) as e:
+        raise damage_error(location, str(e) or type(e).__name__) from e
+
+
+def _parse(data: bytes, location: str) -> AvroFile:
+    if data[:4] != _MAGIC:
+        raise damage_error(location, "it does not begin with the Avro magic bytes")
+    raw_metadata, offset = _read_header_map(data, 4)
+    sync = data[offset : offset + _SYNC_SIZE]
+    offset += _SYNC_SIZE
+    if len(sync) < _SYNC_SIZE or "avro.schema" not in raw_metadata:
+        raise damage_error(location, "the header is cut short or has no avro.schema")
+    renamer = _SchemaRenamer(location)
+    schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
+    codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
+    check_codec(codec, location)
+    blocks = _blocks_of(data, offset, sync)
+    return AvroFile(
+        location=location,
+        header=data[:offset],
+        schema=schema,
+        metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
+        record_count=sum(count for count, _ in blocks),
+        null_field_ids=frozenset(renamer.null_field_ids),
+        written_types=renamer.written_types,
+        size=len(data),
+        type_count=renamer.type_count,
+        codec=codec,
+        _blocks=blocks,
+    )
+
+
+def _write_long(value: int) -> bytes:
+    number = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
+    size, offset = read_signed(data, offset)
+    if size < 0 or offset + size > len(data):
+        raise ValueError(f"a length of {size} reaches past the end")
+    return data[offset : offset + size], offset + size
+
+
+def _read_header_map(data: bytes, offset: int) -> tuple[dict[str, bytes], int]:
+    entries: dict[str, bytes] = {}
+    while True:
+        count, offset = read_signed(data, offset)
+        if count == 0:
+            return entries, offset
+        if count < 0:
+            count = -count
+            _, offset = read_signed(data, offset)
+        for _ in range(count):
+            key, offset = _read_bytes(data, offset)
+            entries[key.decode("utf-8")], offset = _read_bytes(data, offset)
+
+
+def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
+    out = bytearray(_MAGIC)
+    metadata = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
+    out += _write_long(len(metadata))
+    for key, value in metadata.items():
+        out += _write_long(len(key)) + key.encode() + _write_long(len(value)) + value
+    return bytes(out + b"\x00" + sync)
+
+
+def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryview]]:
+    """Return the declared record count and the stored bytes of each block."""
+    view = memoryview(data)
+    blocks: list[tuple[int, memoryview]] = []
+    while offset < len(data):
+        count, offset = read_signed(data, offset)
+        size, offset = read_signed(data, offset)
+        end = offset + size
+        if count < 0 or size < 0 or end + _SYNC_SIZE > len(data):
+            raise ValueError(f"a block of {count} records and {size} bytes reaches past the end")
+        if view[end : end + _SYNC_SIZE] != sync:
+            raise ValueError("a block does not end with the sync marker")
+        blocks.append((count, view[offset:end]))
+        offset = end + _SYNC_SIZE
+    return blocks
+
+
+class _SchemaRenamer:
+    """Renames the fields of a schema to `_<field id>` and writes out each use of a named type.
+
+    Logical types are removed, except decimal: `spec/values.py` represents values as days,
+    microseconds and bytes. Records without fields and fields of type null are removed too: they
+    take no bytes, and some decoders refuse them.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.null_field_ids: set[int] = set()
+        self.written_types: dict[int, Any] = {}
+        self._location = location
+        self._definitions: dict[str, Any] = {}
+        self._open: set[str] = set()
+        self._count = 0
+        self.type_count = 0
+
+    def rename_record(self, schema: Any) -> dict[str, Any]:
+        """Return the renamed schema of a file's records."""
+        renamed_schema = self.rename(schema, 0)
+        if not isinstance(renamed_schema, dict) or renamed_schema.get("type") != "record":
+            raise damage_error(self._location, "its schema is not a record with fields")
+        if not _takes_bytes(renamed_schema):
+            raise damage_error(self._location, "its records take no bytes")
+        return renamed_schema
+
+    def rename(self, schema: Any, depth: int) -> Any:
+        """Return the renamed schema, or None for a record that takes no bytes."""
+        if depth > _MAX_DEPTH:
+            raise damage_error(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
+        self.type_count += 1
+        if self.type_count > _MAX_TYPES:
+            # a named type that is used twice at every depth would expand beyond any memory
+            raise damage_error(self._location, f"its schema has more than {_MAX_TYPES:,} types")
+        match schema:
+            case str() if schema in _PRIMITIVES:
+                return schema
+            case str() if schema in self._definitions and schema not in self._open:
+                return self.rename(self._definitions[schema], depth + 1)
+            case list():
+                branches = [self.rename(branch, depth + 1) for branch in schema]
+                if None in branches and all(b in (None, "null") for b in branches):
+                    # BigQuery writes such partitions; only the number of the branch takes bytes
+                    return "long"
+                if None in branches:
+                    raise damage_error(
+                        self._location, "its schema has a union with an empty record"
+                    )
+                return branches
+            case {"type": "record", "name": str(name), "fields": list(fields)}:
+                return self._record(name, fields, schema, depth)
+            case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
+                self._definitions[name] = schema
+                attributes = {}
+                if schema.get("logicalType") == "decimal":
+                    logical = ("logicalType", "precision", "scale")
+                    attributes = {k: schema[k] for k in logical if k in schema}
+                return {"type": "fixed", "name": self._name(), "size": size, **attributes}
+            case {"type": "array", "items": items}:
+                renamed_schema = self.rename(items, depth + 1)
+                if not _takes_bytes(renamed_schema):
+                    # otherwise a length in the data would decide how much memory is allocated
+                    raise damage_error(
+                        self._location, "its schema has a list of items without bytes"
+                    )
+                return {"type": "array", "items": renamed_schema}
+            case {"type": "map", "values": values}:
+                return {"type": "map", "values": self.rename(values, depth + 1)}
+            case {"type": "bytes", "logicalType": "decimal"}:
+                attributes = {k: schema[k] for k in ("precision", "scale") if k in schema}
+                return {"type": "bytes", "logicalType": "decimal", **attributes}
+            case {"type": inner} if inner != schema:
+                return self.rename(inner, depth + 1)
+            case _:
+                raise damage_error(self._location, f"its schema has the type {str(schema)[:80]}")
+
+    def _record(self, name: str, fields: list[Any], schema: Any, depth: int) -> Any:
+        if name in self._open:
+            raise damage_error(self._location, f"its schema is recursive in '{name}'")
+        self._open.add(name)
+        self._definitions[name] = schema
+        record_name = self._name()
+        out: dict[str, Any] = {}
+        for i, f in enumerate(fields):
+            if not isinstance(f, dict) or "type" not in f:
+                raise damage_error(self._location, f"field {i} of '{name}' has no type")
+            field_id = f.get("field-id")
+            field_name = f"_{field_id}" if isinstance(field_id, int) else f"x{i}"
+            renamed_schema = self.rename(f["type"], depth + 1)
+            if isinstance(f["type"], list) and renamed_schema == "long":
+                field_name = f"x{i}"
+            if field_name in out:
+                raise damage_error(self._location, f"field id {field_id} is twice in '{name}'")
+            if isinstance(field_id, int):
+                self.written_types[field_id] = self._spelled_out(f["type"])
+            if renamed_schema == "null" and isinstance(field_id, int):
+                self.null_field_ids.add(field_id)
+            elif renamed_schema is not None and renamed_schema != "null":
+                out[field_name] = {"name": field_name, "type": renamed_schema}
+        self._open.discard(name)
+        if not out:
+            return None
+        return {"type": "record", "name": record_name, "fields": list(out.values())}
+
+    def _spelled_out(self, schema: Any) -> Any:
+        """Return the type, with its name or the names of its branches replaced by definitions."""
+        if isinstance(schema, list):
+            return [self._spelled_out(branch) for branch in schema if not isinstance(branch, list)]
+        return self._definitions.get(schema, schema) if isinstance(schema, str) else schema
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+def _takes_bytes(schema: Any) -> bool:
+    """Return whether every value of a renamed schema is at least one byte long."""
+    match schema:
+        case None | "null":
+            return False
+        case {"type": "record", "fields": fields}:
+            return any(_takes_bytes(f["type"]) for f in fields)
+        case _:
+            return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroStream:
+    """An open file of rows: its original schema, and its records, which can be read once.
+
+    `batches(max_records)` yields lists of dicts keyed by `_<field id>`; lists are shorter if
+    records take much memory.
+    """
+
+    schema: Mapping[str, Any]
+    batches: Callable[[int], Iterator[list[dict[str, Any]]]]
+
+
+def stream_records(stream: BinaryIO, location: str) -> AvroStream:
+    """Return the records of an Avro file with at most one block of the file in memory."""
+    try:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        metadata = fastavro.reader(stream).metadata
+        schema = json.loads(metadata["avro.schema"])
+        # the sync marker is the end of the header, where fastavro stops reading
+        stream.seek(stream.tell() - _SYNC_SIZE)
+        sync = stream.read(_SYNC_SIZE)
+        renamed_schema = _SchemaRenamer(location).rename_record(schema)
+    except IcebergError:
+        raise
+    except Exception as e:  # a decoder fails in any way on damaged bytes
+        raise damage_error(location, f"its header: {type(e).__name__}: {e}") from e
+    codec = metadata.get("avro.codec", "null")
+    check_codec(codec, location)
+    cost = python_cost(renamed_schema) + arrow_cost(renamed_schema)
+
+    def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
+        compressed_blocks = _streamed_blocks(stream, sync, size)
+        # few bytes may hold many rows, so only the rows in memory at one time are limited
+        blocks = plain_blocks(
+            compressed_blocks, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
+        )
+        return _batches(blocks, renamed_schema, cost, max_records, location, size)
+
+    return AvroStream(schema=schema, batches=batches)
+
+
+def _streamed_blocks(stream: BinaryIO, sync: bytes, size: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield the declared record count and the stored bytes of each block of a stream."""
+    while first := stream.read(1):
+        count = _stream_long(stream, first)
+        length = _stream_long(stream, stream.read(1))
+        if count < 0 or not 0 <= length <= size:
+            raise ValueError(f"a block of {count} records and {length} bytes reaches past the end")
+        block = stream.read(length)
+        if len(block) < length or stream.read(_SYNC_SIZE) != sync:
+            raise ValueError("a block does not end with the sync marker")
+        yield count, memoryview(block)
+
+
+def _stream_long(stream: BinaryIO, first: bytes) -> int:
+    number = bytearray(first)
+    while number and number[-1] >= 0x80 and len(number) < 10:
+        byte = stream.read(1)
+        if not byte:
+            break
+        number += byte
+    return read_signed(bytes(number), 0)[0]
+
+
+def _batches(
+    blocks: Iterator[Block],
+    schema: Mapping[str, Any],
+    cost: Cost,
+    most: int,
+    location: str,
+    file_size: int,
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield lists of at most `most` records, fewer if the records take much memory."""
+    if cost.per_record > memory_limit(file_size) / 2:
+        raise too_large(location, file_size)
+    most = max(1, min(most, int(_BATCH_BYTES / max(1, cost.per_record))))
+    plain = _PlainFile(_header(schema, _SYNC, "null"))
+    count = 0
+    batch: list[dict[str, Any]] = []
+    batch_cost = 0.0
+    try:
+        records = iter(fastavro.reader(cast("BinaryIO", plain)))
+        for block in blocks:
+            plain.add(block)
+            batch_cost += cost.of(block.record_count, len(block.data))
+            remaining_rows = block.record_count
+            while remaining_rows:
+                row_count = min(remaining_rows, most - len(batch))
+                rows = cast("list[dict[str, Any]]", list(islice(records, row_count)))
+                if len(rows) < row_count:
+                    raise EOFError
+                remaining_rows -= row_count
+                count += row_count
+                batch += rows
+                if len(batch) == most or batch_cost > _BATCH_BYTES:
+                    yield batch
+                    batch = []
+                    batch_cost = 0.0
+    except IcebergError:
+        raise
+    except Exception as e:  # a decoder fails in any way on damaged bytes
+        raise damage_error(location, f"record {count}: {type(e).__name__}: {e}") from e
+    if batch:
+        yield batch
+
+
+class _PlainFile:
+    """An uncompressed Avro file that is read while blocks are still being added."""
+
+    def __init__(self, header: bytes) -> None:
+        self._pieces: deque[bytes | memoryview] = deque([header])
+
+    def add(self, block: Block) -> None:
+        """Append a block, unless it has no records."""
+        if block.record_count:
+            size = _write_long(len(block.data))
+            self._pieces += (_write_long(block.record_count) + size, block.data, _SYNC)
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer than `size` only at the end."""
+        parts: list[bytes | memoryview] = []
+        while size > 0 and self._pieces:
+            piece = self._pieces.popleft()
+            parts.append(piece[:size])
+            if len(piece) > size:
+                self._pieces.appendleft(memoryview(piece)[size:])
+            size -= len(parts[-1])
+        return b"".join(parts)
+
+
+def parsed_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a checked schema, so that a schema for many files is checked only once."""
+    return cast("Mapping[str, Any]", fastavro.parse_schema(dict(schema)))
+
+
+def write_avro(
+    file_io: FileIO,
+    location: str,
+    schema: Mapping[str, Any],
+    records: Iterator[Mapping[str, Any]],
+    *,
+    metadata: Mapping[str, str],
+    codec: str,
+) -> int:
+    """Write a new Avro file and return its length; `codec` is Iceberg's name, such as `gzip`.
+
+    `schema` may be the result of `parsed_schema` or any other schema.
+    """
+    avro_codec = AVRO_CODECS.get(codec.lower())
+    if avro_codec is None:
+        raise InvalidRequestError(
+            f"Avro compression codec '{codec}' is not one of {', '.join(AVRO_CODECS)}"
+        )
+    out = io.BytesIO()
+    fastavro.writer(out, dict(schema), records, codec=avro_codec, metadata=dict(metadata))
+    with file_io.open_output(location) as stream:
+        stream.write(out.getbuffer())
+    return out.tell()
+
+
+def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return a file with the same header but other records, which are keyed by `_<field id>`."""
+    out = io.BytesIO()
+    sync = avro.header[-_SYNC_SIZE:]
+    fastavro.writer(out, dict(avro.schema), records, codec=avro.codec, sync_marker=sync)
+    data = out.getvalue()
+    _, offset = _read_header_map(data, len(_MAGIC))
+    return avro.header + data[offset + _SYNC_SIZE :]

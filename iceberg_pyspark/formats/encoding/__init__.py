@@ -1,0 +1,1 @@
+"""How values, bounds and sizes are encoded in files of metadata."""

@@ -1,0 +1,1 @@
+"""Manifests in Avro and in Parquet, as tables of entries."""

@@ -1,0 +1,104 @@
+"""Manifests in Avro, as in versions 1 to 3: their records as a raw table.
+
+Two decoders return the same table: fastavro for small manifests and DataFusion for large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from iceberg_pyspark.formats.avro.avro import AvroFile, damage_error, parse_avro
+from iceberg_pyspark.formats.encoding.decoded_size import COLUMN_BYTES, memory_limit, too_large
+from iceberg_pyspark.spec.avro_types import primitive_type
+from iceberg_pyspark.spec.types import Type
+
+LARGE_MANIFEST_ENTRIES = 200
+"""The number of entries from which DataFusion is faster despite its fixed cost per file."""
+
+Decoder = Literal["auto", "fastavro", "datafusion"]
+
+
+class AvroManifest:
+    """A manifest file in Avro; raises `InvalidMetadataError` for a damaged file."""
+
+    def __init__(self, data: bytes, location: str) -> None:
+        self._avro = parse_avro(data, location)
+        self.location = location
+        self.size = len(data)
+        self.metadata = self._avro.metadata
+        self.record_count = self._avro.record_count
+        self.null_field_ids = self._avro.null_field_ids
+
+    def damage_error(self, why: str) -> Exception:
+        """Return the error for a manifest that breaks the rules of its format."""
+        return damage_error(self.location, why)
+
+    def written_types(self) -> dict[int, Type]:
+        """Return the types of the fields in the file, by field id."""
+        return {i: primitive_type(type_) for i, type_ in self._avro.written_types.items()}
+
+    def raw_entries(
+        self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
+    ) -> pa.Table:
+        """Return the records as a table of columns named `_<field id>`, at all depths.
+
+        `stats_of` is ignored: the records have no content statistics.
+        """
+        return _decode(self._avro, decoder)
+
+
+def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
+    large = avro.record_count >= LARGE_MANIFEST_ENTRIES
+    # the joined columns and the columns made from them take memory too
+    most = memory_limit(avro.size) // 3
+    if decoder == "datafusion" or (decoder == "auto" and large):
+        # executors read no large manifests, so DataFusion need not be installed there
+        from iceberg_pyspark.formats.avro.datafusion_avro import decode_records  # noqa: PLC0415
+
+        return decode_records(avro, most)
+    type_ = _raw_type(avro.schema)
+    parts = []
+    try:
+        for batch in avro.batches():
+            parts.append(pa.RecordBatch.from_struct_array(pa.array(batch, type_)))
+            most -= parts[-1].nbytes + COLUMN_BYTES * avro.type_count
+            if most < 0:
+                raise too_large(avro.location, avro.size)
+        return pa.Table.from_batches(parts, pa.schema(list(type_)))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+        raise damage_error(avro.location, str(e)) from e
+
+
+def _raw_type(schema: Any) -> pa.DataType:
+    """Return the Arrow type of a renamed Avro type, as DataFusion does, apart from nullability."""
+    match schema:
+        case {"type": "record", "fields": fields}:
+            return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])
+        case {"type": "array", "items": items}:
+            return pa.list_(_raw_type(items))
+        case {"type": "map", "values": values}:
+            return pa.map_(pa.string(), _raw_type(values))
+        case {"logicalType": "decimal", "precision": precision, "scale": scale}:
+            return pa.decimal128(precision, scale)
+        case {"type": "fixed"}:
+            return pa.binary(schema["size"])
+        case [*branches]:
+            not_null = [b for b in branches if b != "null"]
+            return _raw_type(not_null[0]) if not_null else pa.null()
+        case _:
+            return _RAW_PRIMITIVES[schema]
+
+
+_RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}

@@ -1,0 +1,1 @@
+"""Root manifests of version 4 (experimental): their files, entries and rules."""

@@ -1,0 +1,1 @@
+"""Credentials of stores, and their renewal."""

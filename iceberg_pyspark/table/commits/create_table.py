@@ -1,0 +1,194 @@
+"""Creates a table in a catalog.
+
+`changes/new_table.py` builds the first metadata; if several writers create the table at once, the
+catalog decides which of them succeeds.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    CheckingCatalog,
+    LoadedTable,
+    Namespace,
+    NewTablePlace,
+    PlacingCatalog,
+    TableIdentifier,
+)
+from iceberg_pyspark.catalogs.properties import (
+    TABLE_DEFAULT_PREFIX,
+    TABLE_OVERRIDE_PREFIX,
+    properties_below,
+    storage_properties,
+)
+from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.new_table import NewTable, new_table_metadata, new_table_updates
+from iceberg_pyspark.changes.outcomes import Outcome, Refused, Unknown
+from iceberg_pyspark.changes.requirements import AssertCreate
+from iceberg_pyspark.changes.retry import status_check_policy
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    IcebergError,
+    NamespaceAlreadyExistsError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.argument_types import check_properties
+from iceberg_pyspark.spec.properties import check_commit_properties
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commits.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    find_after_unknown,
+    send_commit,
+)
+from iceberg_pyspark.table.commits.new_location import check_is_free, free_default
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
+
+
+def new_table_properties(
+    catalog_properties: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """Merge the catalog's defaults, `properties` and the catalog's overrides, in this order."""
+    check_properties("properties", properties)
+    return {
+        **properties_below(TABLE_DEFAULT_PREFIX, catalog_properties),
+        **properties,
+        **properties_below(TABLE_OVERRIDE_PREFIX, catalog_properties),
+    }
+
+
+def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
+    """Create a namespace; no error if it exists or another client creates it at the same time."""
+    if namespace and not catalog.namespace_exists(namespace):
+        try:
+            catalog.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
+
+
+def create_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
+    """Create a table with newly numbered columns; raises `TableAlreadyExistsError`."""
+    return catalog.create_table(identifier, planned_table(catalog, identifier, new).metadata)
+
+
+def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
+    """Return a planned table, which is in no catalog yet, so that files can be written for it.
+
+    Raises an `IcebergError` if the catalog could not create the table.
+    """
+    place = _place(catalog, identifier, new.location)
+    metadata = new_table_metadata(
+        new.schema,
+        new.spec,
+        new.sort_order,
+        place.location,
+        new.properties,
+        table_uuid=str(uuid.uuid4()),
+        now_ms=SYSTEM_CLOCK.now_ms(),
+    )
+    if isinstance(catalog, CheckingCatalog):
+        catalog.check_new_table(identifier, metadata)
+    return LoadedTable(
+        identifier=identifier,
+        metadata=metadata,
+        metadata_location="",
+        config=place.config,
+    )
+
+
+def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+    if isinstance(catalog, PlacingCatalog):
+        place = catalog.place_table(identifier, location)
+    else:
+        place = NewTablePlace(
+            location=location or catalog.default_table_location(identifier),
+            config=storage_properties(catalog.properties),
+        )
+    if isinstance(catalog, CheckingCatalog):
+        # the folder is the table's name, and `create_table` looks into it
+        return place
+    if location is not None:
+        check_is_free(identifier, place.location, place.config)
+    elif not isinstance(catalog, PlacingCatalog):
+        place = replace(place, location=free_default(place.location, place.config))
+    return place
+
+
+def takes_files_of(metadata: TableMetadata, planned_metadata: TableMetadata) -> bool:
+    """Return whether files written for a planned table have this table's field ids and paths."""
+    return (
+        metadata.current_schema.fields == planned_metadata.current_schema.fields
+        and metadata.default_spec == planned_metadata.default_spec
+        and metadata.location == planned_metadata.location
+    )
+
+
+def create_table_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+    *,
+    written_files: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Create a table with this first metadata and apply the steps to it, in one commit.
+
+    Takes ownership of `written_files`. Raises `TableAlreadyExistsError`. If nothing was created,
+    the files of the steps and `written_files` are removed. Raises `CommitStateUnknownError` if the
+    outcome is unknown, and then removes no file.
+    """
+    if written_files is not None:
+        written_files.hand_over()
+    outcome = _create_with(catalog, identifier, metadata, steps, clock)
+    if isinstance(outcome, Refused):
+        for step in steps:
+            step.after_refusal(outcome)
+        if written_files is not None:
+            written_files.remove(outcome)
+        if isinstance(outcome.error, CommitConflictError):
+            raise TableAlreadyExistsError(
+                f"table {identifier} was created by another writer in the meantime; load that "
+                "table, or choose another name"
+            ) from outcome.error
+    return outcome.result()
+
+
+def _create_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+    clock: Clock,
+) -> Outcome[LoadedTable]:
+    updates = list(new_table_updates(metadata))
+    try:
+        check_commit_properties(metadata.properties)
+        policy = status_check_policy(metadata.properties)
+        for step in steps:
+            changes = step.changes(metadata).updates
+            updates += changes
+            metadata = apply_updates(
+                metadata,
+                changes,
+                now_ms=metadata.last_updated_ms,
+                previous_metadata_location=None,
+            )
+    except IcebergError as e:
+        return Refused(e)
+    outcome = send_commit(catalog, identifier, [AssertCreate()], updates)
+    if not isinstance(outcome, Unknown):
+        return outcome
+    return find_after_unknown(
+        catalog,
+        identifier,
+        outcome,
+        lambda other: other.table_uuid == metadata.table_uuid,
+        policy,
+        clock,
+    )

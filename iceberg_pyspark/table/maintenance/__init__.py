@@ -1,0 +1,1 @@
+"""Maintenance of tables: rewrites, removal of files, copies."""

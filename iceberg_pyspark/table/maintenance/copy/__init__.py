@@ -1,0 +1,1 @@
+"""Copies of tables to another location."""

@@ -1,0 +1,1 @@
+"""Removal of files that no table needs."""

@@ -1,0 +1,1 @@
+"""Rewrites of data files, delete files and manifests."""

@@ -1,0 +1,101 @@
+"""Counts the data files that a rewrite would take, on columns, without an object per file.
+
+The rules are those of `file_groups.py`; this module serves tables with millions of files if only
+the numbers are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from iceberg_pyspark.planning.entry_filter import Mask
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.table.maintenance.rewrites.file_groups import (
+    RewriteOptions,
+    has_many_deletes,
+    output_file_count,
+)
+from iceberg_pyspark.table.maintenance.rewrites.partition_numbers import Numbers
+
+_OF_OTHER_SPECS = -1
+
+
+@dataclass(slots=True)
+class _Group:
+    files: int = 0
+    size: int = 0
+    has_many_deletes: bool = False
+
+
+class RewriteCount:
+    """A count of the groups that `plan_groups` would make of the added files, in their order.
+
+    Unlike `plan_groups`, this count ignores `max-files-to-rewrite`.
+    """
+
+    def __init__(self, options: RewriteOptions, output_spec_id: int) -> None:
+        self._options = options
+        self._output_spec_id = output_spec_id
+        self._open: dict[int, _Group] = {}
+        self.groups = 0
+        self.files = 0
+        self.bytes = 0
+        self.new_files = 0
+        """The number of files of about the target size that the groups become."""
+
+    def add(self, planned_files: PlannedFiles, partitions: Numbers) -> None:
+        """Add the files of one manifest, with the partition number of each file."""
+        options = self._options
+        entries = planned_files.entries
+        sizes: Numbers = entries["file_size_in_bytes"].to_numpy()
+        records = entries["record_count"]
+        has_many = np.zeros(len(sizes), bool)
+        for row, deletes in planned_files.deletes.items():
+            has_many[row] = has_many_deletes(deletes, records[row].as_py(), options)
+        target_sizes = options.sizes
+        rewritten_mask = (
+            has_many
+            | (sizes < target_sizes.least)
+            | (sizes > target_sizes.greatest)
+            | options.rewrite_all
+        )
+        if planned_files.spec.spec_id != self._output_spec_id:
+            partitions = np.full(len(sizes), _OF_OTHER_SPECS, np.int64)
+        rows = np.flatnonzero(rewritten_mask)
+        rows = rows[np.argsort(partitions[rows], kind="stable")]
+        starts = np.flatnonzero(np.diff(partitions[rows], prepend=_OF_OTHER_SPECS - 1))
+        for part in np.split(rows, starts[1:]) if len(rows) else ():
+            self._add(int(partitions[part[0]]), sizes[part], has_many[part])
+
+    def finish(self) -> None:
+        """Count the groups that are still open; call this method once, after all files."""
+        for group in self._open.values():
+            self._close(group)
+        self._open.clear()
+
+    def _add(self, partition: int, sizes: Numbers, has_many: Mask) -> None:
+        most = self._options.max_group_size
+        group = self._open.setdefault(partition, _Group())
+        if group.size + int(sizes.sum()) <= most:
+            parts = [(len(sizes), int(sizes.sum()), bool(has_many.any()))]
+        else:
+            ones = zip(sizes.tolist(), has_many.tolist(), strict=True)
+            parts = [(1, size, many) for size, many in ones]
+        for files, size, many in parts:
+            if group.files and group.size + size > most:
+                self._close(group)
+                group = self._open[partition] = _Group()
+            group.files += files
+            group.size += size
+            group.has_many_deletes |= many
+
+    def _close(self, group: _Group) -> None:
+        options = self._options
+        gains = options.sizes.gain(group.files, group.size) or group.has_many_deletes
+        if options.rewrite_all or gains:
+            self.groups += 1
+            self.files += group.files
+            self.bytes += group.size
+            self.new_files += output_file_count(group.size, options.sizes)

@@ -1,0 +1,1 @@
+"""The rules of root manifests (version 4, experimental)."""
