@@ -26,7 +26,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from iceberg_pyspark import errors, install
-from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
+from iceberg_pyspark.command_line.output import COLUMNS, group_rows
 from iceberg_pyspark.command_line.progress import shown_progress
 from iceberg_pyspark.errors import IcebergError, NoSuchTableError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
@@ -38,7 +38,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     Row,
 )
 from iceberg_pyspark.spec.display import escape_text
-from iceberg_pyspark.table.maintenance.rewrites.rewrite_reasons import PlannedGroup
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
 
 EXCEPTIONS = {"create_changelog_view": "its view ends with the session of the job"}

@@ -1,21 +1,29 @@
 """The common part of the catalogs that store a pointer to each table's metadata file.
 
 Specification, "Metastore Tables". A subclass stores pointers and namespaces, and swaps a pointer.
+
+A cache of the table metadata that this process already holds, by metadata location.
+
+Metadata files never change (specification, "Overview"), so a file need not be read again while some
+table holds its metadata. This applies only to file names with a UUID, which are unique: a
+`v1.metadata.json` may later belong to another table. The references are weak: an entry ends with
+the last table that holds the metadata.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_namespace
-from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
-from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.catalogs.warehouse import default_location
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by, unknown
@@ -30,6 +38,32 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
+
+_UNIQUE = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[^/]*$")
+
+
+class KnownMetadata:
+    """The known metadata of one catalog's tables; shared by threads, and empty after pickling."""
+
+    def __init__(self) -> None:
+        self._by_location: WeakValueDictionary[str, TableMetadata] = WeakValueDictionary()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KnownMetadata, ()
+
+    def get_or_read(self, location: str, read: Callable[[], TableMetadata]) -> TableMetadata:
+        """Return the metadata of a file, by calling `read` if the metadata is not known."""
+        metadata = self._by_location.get(location)
+        if metadata is None:
+            metadata = read()
+            self.add(location, metadata)
+        return metadata
+
+    def add(self, location: str, metadata: TableMetadata) -> None:
+        """Remember the metadata of a table's file, if the file name is unique."""
+        if _UNIQUE.search(location):
+            self._by_location[location] = metadata
+
 
 _log = logging.getLogger(__name__)
 

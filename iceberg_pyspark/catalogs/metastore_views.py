@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedView, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.catalogs.pointer_swap import (
@@ -20,7 +20,6 @@ from iceberg_pyspark.catalogs.pointer_swap import (
     swap_pointer,
 )
 from iceberg_pyspark.catalogs.unanswered_changes import Pointers
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, unknown
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,

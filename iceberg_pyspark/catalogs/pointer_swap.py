@@ -13,8 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, TableIdentifier
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.outcomes import (
     Done,

@@ -2,7 +2,7 @@
 
 The types are a closed list: no catalog's class named in properties is imported. Without any
 configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder (`sql/open_catalog.py`). `configuration.py` finds the
+`iceberg-warehouse` of the working folder (`catalogs/sql/catalog.py`). `configuration.py` finds the
 properties.
 """
 
@@ -86,7 +86,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     match _type_of(catalog_name, all_properties):
         case "sql":
             # importing SQLAlchemy takes a third of a second, which other catalogs should not pay
-            from iceberg_pyspark.catalogs.sql.open_catalog import open_sql_catalog  # noqa: PLC0415
+            from iceberg_pyspark.catalogs.sql.catalog import open_sql_catalog  # noqa: PLC0415
 
             return open_sql_catalog(catalog_name, all_properties)
         case "hadoop":

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from iceberg_pyspark.changes.manifest_changes import Match
-from iceberg_pyspark.expressions.metrics_filter import compile_metrics_filter
+from iceberg_pyspark.expressions.file_filters import compile_metrics_filter, compile_residual
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
-from iceberg_pyspark.expressions.residuals import compile_residual
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.partitioning import partition_type

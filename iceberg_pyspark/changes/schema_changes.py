@@ -26,7 +26,7 @@ from iceberg_pyspark.changes.requirements import (
 from iceberg_pyspark.changes.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.promotions import can_promote
+from iceberg_pyspark.spec.retyped_columns import can_promote
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (

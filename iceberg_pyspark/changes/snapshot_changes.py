@@ -20,19 +20,20 @@ from iceberg_pyspark.changes.manifest_changes import (
     RemoveFiles,
     RemoveNothing,
     RemovePartitions,
+    RewriteManifests,
     SnapshotBase,
     SnapshotOperation,
     SnapshotPlan,
     added_manifests,
     delete_file_id,
     filter_manifests,
+    plan_manifest_rewrite,
 )
-from iceberg_pyspark.changes.manifest_rewrites import RewriteManifests, plan_manifest_rewrite
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import check_writable, partition_key
-from iceberg_pyspark.spec.promotions import is_readable_as
 from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
+from iceberg_pyspark.spec.retyped_columns import is_readable_as
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 

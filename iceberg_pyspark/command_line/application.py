@@ -13,14 +13,14 @@ from iceberg_pyspark.command_line import (
     change_tables,
     describe,
     health,
-    list_names,
     maintain,
-    metadata_rows,
     properties,
     run_sql,
     scan,
-    verify,
 )
+from iceberg_pyspark.command_line import describe as list_names
+from iceberg_pyspark.command_line import describe as metadata_rows
+from iceberg_pyspark.command_line import health as verify
 from iceberg_pyspark.command_line.group import ERROR_LOGGER, CommandLine
 from iceberg_pyspark.command_line.invocation import (
     Invocation,

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.nested import children_of, with_children
+from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from iceberg_pyspark.command_line.arguments import NamespaceName, TableName
 from iceberg_pyspark.command_line.invocation import invocation_of, parse_property
+from iceberg_pyspark.command_line.output import NamespaceName, TableName
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.sql_text.names import is_path
 

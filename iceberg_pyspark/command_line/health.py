@@ -1,4 +1,7 @@
-"""Implements `health`: the state of a table, and the gain of maintenance."""
+"""Implements `health`: the state of a table, and the gain of maintenance.
+
+Implements `verify`: checks a table against the specification.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iceberg_pyspark.command_line.arguments import TableName
+from iceberg_pyspark.command_line.exit_codes import ExitCode
 from iceberg_pyspark.command_line.invocation import invocation_of
-from iceberg_pyspark.command_line.output import Output
+from iceberg_pyspark.command_line.output import Output, TableName
 from iceberg_pyspark.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.table.health.report import TableHealth
+    from iceberg_pyspark.table.health.examine import TableHealth
 
 
 def health(
@@ -75,3 +78,27 @@ def _print(output: Output, report: TableHealth) -> None:
         output.text(gain.command)
         if gain.call is not None:
             output.text(gain.call)
+
+
+def verify(
+    context: typer.Context,
+    table: TableName,
+    check_files: Annotated[
+        bool,
+        typer.Option(
+            "--check-files",
+            help="Also check that live files exist, and their lengths; also read deletion vectors.",
+        ),
+    ] = False,
+) -> None:
+    """Check a table for damage: print one line for each broken rule of the specification."""
+    invocation = invocation_of(context)
+    report = invocation.table(table).verify(checks_files=check_files)
+    if invocation.output.as_json:
+        invocation.output.document(report.to_dict())
+    else:
+        for finding in report.findings:
+            invocation.output.text(str(finding))
+        invocation.output.text(report.summary)
+    if not report.ok:
+        raise typer.Exit(ExitCode.DAMAGED)

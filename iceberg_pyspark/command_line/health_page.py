@@ -14,7 +14,7 @@ from iceberg_pyspark.spec.display import printable, utc_text
 from iceberg_pyspark.table.health.report_text import Section, number_text, sections, size_text
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.table.health.report import TableHealth
+    from iceberg_pyspark.table.health.examine import TableHealth
 
 _CSS = """
 :root { --ink: #1f2933; --soft: #52606d; --paper: #ffffff;

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
-from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
+from iceberg_pyspark.command_line.output import COLUMNS, TableName, group_rows
 from iceberg_pyspark.spec.snapshots import MAIN
 
 if TYPE_CHECKING:

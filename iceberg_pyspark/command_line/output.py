@@ -2,6 +2,10 @@
 
 On a terminal long values are wrapped; elsewhere each row is one line of any length. Names and
 values come from metadata of possibly untrusted writers: control characters are printed as escapes.
+
+Defines the arguments that several commands share.
+
+The groups of a plan of a rewrite of data files, as the rows of a short table.
 """
 
 from __future__ import annotations
@@ -13,13 +17,54 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from iceberg_pyspark.spec.display import escape_text, printable
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
+
+
+COLUMNS = ("group", "partition", "files", "bytes", "new files", "reasons")
+MAX_ROWS = 20
+"""The most groups that are printed; JSON has all."""
+
+
+def group_rows(groups: Sequence[PlannedGroup]) -> list[tuple[str, ...]]:
+    """Return the rows of the table: one per group, and one for the groups that are left out."""
+    rows: list[tuple[str, ...]] = [
+        (
+            str(number),
+            "(other specs)" if group.partition is None else group.partition,
+            str(group.data_files_count),
+            str(group.bytes_count),
+            str(group.new_files_count),
+            ", ".join(f"{count} {reason}" for reason, count in group.reasons.items()),
+        )
+        for number, group in enumerate(groups[:MAX_ROWS], start=1)
+    ]
+    if rest := groups[MAX_ROWS:]:
+        files = sum(group.data_files_count for group in rest)
+        size = sum(group.bytes_count for group in rest)
+        rows.append(("...", f"({len(rest)} more groups)", str(files), str(size), "", ""))
+    return rows
+
+
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="The table's name, such as db.table, or its path.")
+]
+NamespaceName = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The namespace's name.")]
+SnapshotId = Annotated[
+    int | None,
+    typer.Option("--snapshot-id", help="Read this snapshot. Default: the current snapshot."),
+]
+Limit = Annotated[int, typer.Option(min=0, help="Print at most this number of rows.")]
+
 
 _UNLIMITED_WIDTH = 1_000_000
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from iceberg_pyspark.command_line.arguments import NamespaceName, TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
+from iceberg_pyspark.command_line.output import NamespaceName, TableName
 from iceberg_pyspark.errors import NotFoundError
 from iceberg_pyspark.redaction import redact_properties
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iceberg_pyspark.catalogs.configuration import configured_names, default_name
-from iceberg_pyspark.command_line.arguments import Limit
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
-from iceberg_pyspark.command_line.output import Output
+from iceberg_pyspark.command_line.output import Limit, Output
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 
 if TYPE_CHECKING:

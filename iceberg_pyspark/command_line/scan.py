@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iceberg_pyspark.command_line.arguments import Limit, SnapshotId
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
+from iceberg_pyspark.command_line.output import Limit, SnapshotId
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 

@@ -1,6 +1,6 @@
 """Evaluates a bound predicate on a summary of many values: their range, nulls and NaNs.
 
-One rule serves data files (`expressions/metrics_filter.py`), manifests (`summaries.py`) and row
+One rule serves data files (`expressions/file_filters.py`), manifests (`file_filters.py`) and row
 groups: the values of a column are split into nulls, NaNs and the rest, and the rule decides for
 each part whether some, or all, of its values are selected. Unknown facts count as possible, so a
 filter errs to one side only: an inclusive filter is false only if no row can match, a strict filter

@@ -22,9 +22,9 @@ from iceberg_pyspark.spec.manifests import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
+    summarise_partitions,
     with_counts,
 )
-from iceberg_pyspark.spec.partition_summaries import summarise_partitions
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_field_to_json
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import StructType, UnknownType

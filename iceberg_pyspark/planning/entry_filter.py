@@ -1,7 +1,7 @@
 """Filters the entries of a manifest by partition tuple and by metrics, as columns.
 
 Specification, "Scan Planning". Tests compare this module with `expressions/partition_values.py` and
-`expressions/metrics_filter.py`, which evaluate single entries. An entry is dropped only if no row
+`expressions/file_filters.py`, which evaluate single entries. An entry is dropped only if no row
 of its file can match.
 """
 

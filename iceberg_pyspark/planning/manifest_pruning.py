@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.file_filters import compile_manifest_filter
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.expressions.summaries import compile_manifest_filter
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, PartitionFieldSummary

@@ -3,17 +3,22 @@
 Specification, "Scan Planning". Manifests are pruned and read a few at a time; their entries are
 filtered as columns and matched with deletes, and only the remaining entries become objects. The
 caller supplies `read_entries`, which reads a manifest.
+
+Runs functions that create many objects with Python's cyclic garbage collector disabled.
 """
 
 from __future__ import annotations
 
+import gc
+import inspect
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import wraps
 from itertools import repeat
 from sys import intern
 from time import monotonic_ns
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +47,6 @@ from iceberg_pyspark.planning.split_pack import (
     SplitOptions,
     Splitter,
 )
-from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import PARTITION_ID
@@ -52,6 +56,32 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 from iceberg_pyspark.storage.threaded_map import threaded_map
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Disable the cyclic garbage collector while the function runs.
+
+    The new objects form no cycles, so the collector would examine all of them in vain, which took a
+    fifth of the time of a first plan of 100,000 files. Raises `TypeError` for a generator function,
+    whose body runs after the call.
+    """
+    if inspect.isgeneratorfunction(function):
+        raise TypeError(f"{function.__qualname__} is a generator function: its call runs nothing")
+
+    @wraps(function)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if enabled:
+                gc.enable()
+
+    return wrapped
 
 
 class ReadEntries(Protocol):

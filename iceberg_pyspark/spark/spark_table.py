@@ -18,16 +18,17 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spark.bridge.cached_rows import recache_table
-from iceberg_pyspark.spark.changelog.reading import (
+from iceberg_pyspark.spark.changelog.view import (
     FORMAT,
+    Changelog,
     ReadChanges,
     changes_of_catalog,
     changes_of_source,
+    view_name,
 )
-from iceberg_pyspark.spark.changelog.view import Changelog, view_name
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
-from iceberg_pyspark.spark.row_level.delete import Delete
+from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
 from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
@@ -35,7 +36,6 @@ from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.own_reads import state_read
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.row_level.update import Update
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name

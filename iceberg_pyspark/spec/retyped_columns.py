@@ -4,6 +4,10 @@ Only the replacement of a table gives a column such a type: the table keeps its 
 column keeps the field id of the former column of the same name, whatever its new type is. Snapshots
 from before are read with the columns that they had. A branch has the columns of the table, so what
 is in its files from before may be unreadable.
+
+Type promotions: to which types a column may change.
+
+Specification, "Schema Evolution".
 """
 
 from __future__ import annotations
@@ -13,9 +17,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.promotions import is_readable_as
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -147,3 +151,33 @@ def _unreadable(manifest: ManifestFile, column: RetypedColumn) -> InvalidRequest
         f"or compared as {column.after}; read a snapshot of that time by its id or by a tag, which "
         "have the columns of that time"
     )
+
+
+_NEWEST_RULES = 3
+
+
+def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:
+    """Return whether the specification allows a column to change from one type to the other."""
+    match old, new:
+        case types.IntegerType(), types.LongType():
+            return True
+        case types.FloatType(), types.DoubleType():
+            return True
+        case types.DecimalType(), types.DecimalType():
+            return new.scale == old.scale and new.precision >= old.precision
+        case types.DateType(), types.TimestampType() | types.TimestampNsType():
+            return format_version >= 3
+        case types.UnknownType(), types.PrimitiveType():
+            return format_version >= 3
+        case _:
+            return False
+
+
+def is_readable_as(old: types.Type, new: types.Type, format_version: int = _NEWEST_RULES) -> bool:
+    """Return whether rows of the old type can be read as the new type.
+
+    Nested fields do not count: they have types of their own.
+    """
+    if isinstance(old, types.PrimitiveType):
+        return old == new or can_promote(old, new, format_version)
+    return type(old) is type(new)

@@ -1,8 +1,14 @@
 """Files of the stores that fsspec reaches: HTTP, for reading.
 
-Object stores are in `object_store_io.py`, HDFS in `hdfs_io.py`. fsspec selects the file system
-class for a scheme and names the package for it, but this module decides which schemes are allowed:
-fsspec has some that run programs, unpack archives or expose the machine's own disk.
+Object stores are in `storage/objects/object_store_io.py`, HDFS in `hdfs_io.py`. fsspec selects the
+file system class for a scheme and names the package for it, but this module decides which schemes
+are allowed: fsspec has some that run programs, unpack archives or expose the machine's own disk.
+
+How fsspec asks web servers: whole bytes, and never a server that another one names.
+
+A table may read the files of its own server only. A redirect to another one, perhaps to an address
+of the reader's own network, would let the server choose which bytes the table has, so only
+redirects to the same address, or from http to https on the same host, are followed.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from iceberg_pyspark.errors import (
@@ -24,12 +31,57 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES, check_scheme
 from iceberg_pyspark.storage.library_logs import redact_logs_of
-from iceberg_pyspark.storage.objects.store_errors import store_errors
-from iceberg_pyspark.storage.objects.upload_stream import UploadStream
-from iceberg_pyspark.storage.web_servers import WEB_SCHEMES, is_missing, web_options
+from iceberg_pyspark.storage.objects.object_streams import UploadStream
+from iceberg_pyspark.storage.objects.store_errors import RequestError, store_errors
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+WEB_SCHEMES = frozenset(("http", "https"))
+"""The schemes of web servers, which are only read."""
+
+# a range of a compressed answer has other offsets than the file
+_HEADERS = {"Accept-Encoding": "identity"}
+_MISSING_STATUSES = (404, 410)
+
+
+@lru_cache(maxsize=1)
+def web_options() -> dict[str, Any]:
+    """Return the arguments of fsspec's file system for web servers."""
+    # the extra `http` brings it, after fsspec has named it as missing
+    from aiohttp import TraceConfig  # noqa: PLC0415
+
+    trace = TraceConfig()
+    trace.on_request_redirect.append(_check_redirect)
+    return {"headers": _HEADERS, "client_kwargs": {"trace_configs": [trace]}}
+
+
+def is_missing(error: FileNotFoundError) -> bool:
+    """Return whether the server said that there is no such file.
+
+    fsspec raises `FileNotFoundError` for any failure of the request that asks for the size.
+    """
+    cause = error.__cause__
+    if cause is None or isinstance(cause, FileNotFoundError):
+        return True
+    return getattr(cause, "status", None) in _MISSING_STATUSES
+
+
+async def _check_redirect(_session: Any, _context: Any, params: Any) -> None:
+    answer = params.response
+    source = answer.url
+    target = source.join(type(source)(answer.headers.get("Location") or ""))
+    if target.origin() == source.origin():
+        return
+    if target.host == source.host and target.scheme == "https":
+        return
+    answer.close()
+    raise RequestError(
+        f"the server redirects to {target.origin()}; redirects to another server are not followed, "
+        "because it would choose the table's bytes: use the location to which the server redirects"
+    )
+
 
 _REMEDY = {
     "http": "pip install 'iceberg-pyspark[http]'",

@@ -20,8 +20,8 @@ from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, 
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.files.places import check_scheme
 from iceberg_pyspark.storage.files.temporary_names import temporary_name
+from iceberg_pyspark.storage.objects.object_streams import UploadStream
 from iceberg_pyspark.storage.objects.store_errors import store_errors
-from iceberg_pyspark.storage.objects.upload_stream import UploadStream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

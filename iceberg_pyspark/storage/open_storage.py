@@ -12,8 +12,10 @@ from typing import BinaryIO
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credentials.remote_signing import check_tasks_sign
-from iceberg_pyspark.storage.credentials.store_secrets import properties_of_store
-from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
+from iceberg_pyspark.storage.credentials.vended_credentials import (
+    properties_at,
+    properties_of_store,
+)
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO

@@ -1,7 +1,7 @@
 """The folders whose files a table may delete because they belong to the table.
 
 Another person may have written a table's metadata, and it may name any file, so metadata does not
-decide here: the catalog knows the folders (`catalogs/own_folders.py`). Links of the local file
+decide here: the catalog knows the folders (`catalogs/table_folders.py`). Links of the local file
 system are resolved before the comparison, so that no link leads out of a folder.
 """
 

@@ -47,8 +47,7 @@ from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import Rows, write_rows
 from iceberg_pyspark.table.commits.transaction import Transaction
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.health.examine import DEFAULT_TOP, examine
-from iceberg_pyspark.table.health.report import TableHealth
+from iceberg_pyspark.table.health.examine import DEFAULT_TOP, TableHealth, examine
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable

@@ -8,7 +8,7 @@ holds properties and no live client, and can be pickled.
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
 from iceberg_pyspark.storage.files.file_io import FileIO

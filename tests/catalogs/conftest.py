@@ -10,7 +10,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
+from iceberg_pyspark.catalogs.metastore_catalog import KnownMetadata
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from tests.services.databases import DatabaseServer, new_database

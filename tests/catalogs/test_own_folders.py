@@ -12,7 +12,7 @@ from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.table_catalog import TableCatalog

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,

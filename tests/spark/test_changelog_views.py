@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.changelog.compared_values import compared_by
 from iceberg_pyspark.spark.changelog.row_changes import (
+    compared_by,
     net_changes,
     with_update_images,
     without_carry_overs,

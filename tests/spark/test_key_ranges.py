@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.table_states import TargetReads
 from iceberg_pyspark.table.reading.scan import TableScan

@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, install
-from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
+from iceberg_pyspark.spark.native_read.filters import remaining_locations
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.native_lake import plan_of, sqlite_conf

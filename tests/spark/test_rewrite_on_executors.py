@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import TableCatalog, install, load_catalog
 from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.procedures import statistics
+from iceberg_pyspark.spark.procedures import executor_sketches as statistics
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.table.maintenance.rewrites import group_writer, rewrite_data_files
 from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter

@@ -24,9 +24,8 @@ from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.spec.types import (

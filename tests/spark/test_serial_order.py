@@ -18,9 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import RUNS_MORE
 from tests.support.native_lake import sqlite_lake

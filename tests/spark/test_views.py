@@ -11,9 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.changes.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.sql_text.schemas import parse_schema

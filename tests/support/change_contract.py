@@ -15,8 +15,7 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.changes.new_table import NewTable, new_table_updates
-from iceberg_pyspark.changes.replaced_table import replace_table
+from iceberg_pyspark.changes.new_table import NewTable, new_table_updates, replace_table
 from iceberg_pyspark.changes.requirements import AssertCreate
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.changes.updates import (

@@ -19,7 +19,6 @@ import msgspec
 from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
     catalogs,
-    credentials,
     messages,
     procedures,
     scans,
@@ -30,6 +29,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     views,
     writes,
 )
+from iceberg_pyspark.spark.bridge.protocol import sources as credentials
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Message,
     Request,

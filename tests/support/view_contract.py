@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier, ViewCatalog
 from iceberg_pyspark.changes.new_table import new_table_updates
 from iceberg_pyspark.changes.outcomes import Refused
 from iceberg_pyspark.changes.requirements import AssertCreate

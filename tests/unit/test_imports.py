@@ -55,7 +55,7 @@ def test_what_travels_to_executors_needs_no_more_there(modules: tuple[str, ...])
     assert foreign.isdisjoint(loaded_after(f"import {names}"))
 
 
-@pytest.mark.parametrize("part", ["spec", "expressions", "commits", "errors"])
+@pytest.mark.parametrize("part", ["spec", "expressions", "changes", "errors"])
 def test_the_kernel_imports_without_arrow_or_avro(part: str) -> None:
     foreign = {"pyarrow", "numpy", "fastavro", "datafusion", "sqlalchemy", "fsspec", "pyspark"}
     assert foreign.isdisjoint(loaded_after(f"import iceberg_pyspark.{part}"))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, DataFileWriter
-from iceberg_pyspark.arrow.formats.parquet_columns import column_options
-from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions, column_options
 from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector, metric_leaves
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
+from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
-from iceberg_pyspark.arrow.nested import children_of, with_children
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.schemas import arrow_type, stored_arrow_schema, stored_schema
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.properties import (

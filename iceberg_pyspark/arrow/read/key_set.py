@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.integers import as_integers, as_longs
+from iceberg_pyspark.arrow.arrays import as_integers, as_longs
 
 Codes = npt.NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 Columns may come in any order; missing optional columns are filled with the write-default or null
 (specification, "Default Values"); types may widen without loss; and every Arrow representation of a
 type is accepted. Everything else is refused before a file is opened. The result has the schema of
-rows to write (`arrow/file_schema.py`).
+rows to write (`arrow/schemas.py`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.file_schema import (
-    has_required_below,
-    stored_arrow_schema,
-    stored_schema,
-)
-from iceberg_pyspark.arrow.nested import children_of, with_children
+from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import (
+    has_required_below,
     is_binary_like,
     is_list_like,
     is_text_like,
+    stored_arrow_schema,
+    stored_schema,
     to_arrow_schema,
 )
 from iceberg_pyspark.errors import InvalidRequestError

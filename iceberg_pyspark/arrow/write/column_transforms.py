@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from iceberg_pyspark.arrow.integers import Longs, as_longs
+from iceberg_pyspark.arrow.arrays import Longs, as_longs
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types

@@ -20,12 +20,12 @@ from iceberg_pyspark.arrow.formats.file_fields import FileField, resolve_file_fi
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.arrow.metrics.column_metrics import (
+    COUNTS,
     FileMetrics,
     Leaf,
     MetricsCollector,
     metric_leaves,
 )
-from iceberg_pyspark.arrow.metrics.modes import COUNTS
 from iceberg_pyspark.arrow.read.file_projection import (
     ConstantField,
     FileColumn,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from iceberg_pyspark.arrow.integers import as_integers
+from iceberg_pyspark.arrow.arrays import as_integers
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.arrow.write.column_transforms import transform_array
 from iceberg_pyspark.errors import InvalidRequestError

@@ -13,19 +13,18 @@ from io import SEEK_END
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.arrow.metrics.column_metrics import (
     FileMetrics,
     MetricsCollector,
     metric_leaves,
 )
+from iceberg_pyspark.arrow.schemas import stored_arrow_schema
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.local import is_local, local_path
-from iceberg_pyspark.storage.files.local_moves import sync_file
+from iceberg_pyspark.storage.files.local import is_local, local_path, sync_file
 
 _BUFFER_BYTES = 65_536
 

@@ -36,8 +36,8 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.folders import list_folder
 from iceberg_pyspark.storage.files.local import is_local
+from iceberg_pyspark.storage.object_folders import list_folder
 
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _METASTORE_FILE = re.compile(r"(\d{5,18})-[^/]+\.metadata\.json(?:\.gz)?")

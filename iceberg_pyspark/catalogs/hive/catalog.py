@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hive.client import (
     UNKNOWN_CALL,
     HiveAnswerError,
@@ -47,7 +47,6 @@ from iceberg_pyspark.catalogs.hive.tables import (
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import no_such_namespace
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.catalogs.warehouse import (
     WAREHOUSE,
     absolute_location,

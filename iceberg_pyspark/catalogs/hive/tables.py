@@ -12,10 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.hive_types import hive_type
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import Schema, schema_to_json

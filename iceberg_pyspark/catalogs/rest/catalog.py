@@ -52,13 +52,15 @@ from iceberg_pyspark.catalogs.rest.scan_planning import (
     is_planned_here,
 )
 from iceberg_pyspark.catalogs.rest.signing import RemoteSignings
-from iceberg_pyspark.catalogs.rest.snapshot_loading import (
+from iceberg_pyspark.catalogs.rest.table_answers import (
     ALL_QUERY,
     REFS_QUERY,
+    AnsweredTable,
+    TableCache,
+    answered_table,
     loads_refs,
     with_snapshots_of_refs,
 )
-from iceberg_pyspark.catalogs.rest.table_answers import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.catalogs.rest.views import RestViews
 from iceberg_pyspark.changes.outcomes import Done, Outcome, after_commit

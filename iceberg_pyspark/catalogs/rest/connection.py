@@ -22,11 +22,20 @@ from iceberg_pyspark.catalogs.rest.configured_authentication import (
     authentication_of,
     table_authentication_of,
 )
-from iceberg_pyspark.catalogs.rest.endpoints import Endpoints, offered_endpoints
-from iceberg_pyspark.catalogs.rest.paths import DEFAULT_SEPARATOR, Paths
+from iceberg_pyspark.catalogs.rest.endpoints import (
+    DEFAULT_SEPARATOR,
+    Endpoints,
+    Paths,
+    offered_endpoints,
+)
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
-from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
-from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
+from iceberg_pyspark.catalogs.rest.session import (
+    HttpSettings,
+    LostAnswer,
+    Session,
+    http_client,
+    http_settings,
+)
 from iceberg_pyspark.errors import (
     CatalogError,
     InvalidRequestError,

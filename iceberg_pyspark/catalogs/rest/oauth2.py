@@ -20,8 +20,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from iceberg_pyspark.catalogs.rest.session import remedy_of
-from iceberg_pyspark.catalogs.rest.settings import AnswerLimits
+from iceberg_pyspark.catalogs.rest.session import AnswerLimits, remedy_of
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,

@@ -1,7 +1,12 @@
 """A table in the server's answer, and the cache of such answers by ETag.
 
-Open API specification of the REST catalog, `LoadTableResult`. `credentials.py` reads the storage
-properties.
+Open API specification of the REST catalog, `LoadTableResult`. `server_properties.py` reads the
+storage properties.
+
+Loads tables with only the snapshots of branches and tags, and the other snapshots when needed.
+
+Open API specification of the REST catalog, `loadTable`, the query parameter `snapshots`;
+`snapshot-loading-mode` is Java's property.
 """
 
 from __future__ import annotations
@@ -11,22 +16,62 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.catalogs.rest.answers import Answer, config_of
-from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
+from iceberg_pyspark.catalogs.rest.server_properties import table_storage_properties
 from iceberg_pyspark.catalogs.rest.signing import SigningConfig, signing_config
 from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
-from iceberg_pyspark.errors import LocationRefusedError
+from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credentials.credential_renewal import end_of
 from iceberg_pyspark.storage.files.places import is_in_store, store_of
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+
+_MODE = "snapshot-loading-mode"
+REFS_QUERY = {"snapshots": "refs"}
+ALL_QUERY = {"snapshots": "all"}
+
+
+def loads_refs(properties: Mapping[str, str]) -> bool:
+    """Return whether tables are loaded with only the snapshots of branches and tags."""
+    mode = properties.get(_MODE, "all").lower()
+    if mode not in ("all", "refs"):
+        raise InvalidRequestError(f"{_MODE} = {properties[_MODE]}: must be ALL or REFS")
+    return mode == "refs"
+
+
+def with_snapshots_of_refs(table: LoadedTable, load: Callable[[], LoadedTable]) -> LoadedTable:
+    """Return a table that loads its other snapshots on first use, by calling `load`.
+
+    Snapshots of later commits are left out, so the snapshots always match this metadata.
+    """
+    metadata = table.metadata
+    ref_snapshots = metadata.snapshots
+
+    def every() -> tuple[Snapshot, ...]:
+        later = check_same_table(table, load()).metadata.snapshots
+        own = {s.snapshot_id: s for s in later if not _is_newer(s)}
+        # snapshots that have expired since, but that this metadata still refers to
+        missing = [s for s in ref_snapshots if s.snapshot_id not in own]
+        return (*missing, *own.values())
+
+    def _is_newer(snapshot: Snapshot) -> bool:
+        if snapshot.sequence_number or metadata.last_sequence_number:
+            return snapshot.sequence_number > metadata.last_sequence_number
+        return snapshot.timestamp_ms > metadata.last_updated_ms
+
+    return replace(
+        table, metadata=replace(metadata, snapshots=SnapshotsOfRefs(ref_snapshots, every))
+    )
+
 
 _FRESH_CREDENTIALS_S = 300
 """Cached tables whose credentials expire sooner are loaded again."""

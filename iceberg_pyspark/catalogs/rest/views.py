@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog import Namespace, NewTablePlace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedView, Namespace, NewTablePlace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
@@ -23,7 +23,6 @@ from iceberg_pyspark.catalogs.rest.commits import (
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.changes.changes_json import (
     view_requirement_to_json,
     view_update_to_json,

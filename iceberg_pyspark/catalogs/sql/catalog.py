@@ -1,37 +1,169 @@
 """A catalog in a SQL database, compatible with Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
 A commit is one UPDATE with the old metadata location in its condition. `schema.py` defines the
-database tables; `pointers.py` manages the rows of tables and views, `namespaces.py` the rows of
+database tables; `catalog.py` manages the rows of tables and views, `namespaces.py` the rows of
 namespaces, `database.py` connections and transactions.
+
+Opens a SQL catalog by its properties; by default an SQLite file in the warehouse folder.
+
+The rows of tables and views in a SQL catalog: a name and the location of its metadata.
+
+Tables and views share `iceberg_tables` and its key, so a table and a view cannot have the same
+name.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.properties import required_property
-from iceberg_pyspark.catalogs.sql.database import Database
-from iceberg_pyspark.catalogs.sql.namespaces import SqlNamespaces
-from iceberg_pyspark.catalogs.sql.pointers import SqlPointers
-from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, VIEW_TYPE, prepare_tables
-from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.catalogs.sql.database import Database, sqlite_uri
+from iceberg_pyspark.catalogs.sql.namespaces import SqlNamespaces, can_exist, joined_levels
+from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, TABLES, VIEW_TYPE, prepare_tables
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
     CommitStateUnknownError,
     IcebergError,
+    InvalidRequestError,
     NoSuchTableError,
+    StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local, local_path
+from iceberg_pyspark.storage.files.places import spellings
+
+
+class SqlPointers:
+    """The rows of one catalog name and one type (table or view).
+
+    In a database of schema V0, every row is a table. The methods that write raise the errors of
+    `Database.write`.
+    """
+
+    def __init__(self, catalog: str, database: Database, row_type: str, *, is_v1: bool) -> None:
+        self._catalog = catalog
+        self._database = database
+        self._type = row_type
+        self._is_v1 = is_v1
+
+    def identifiers(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Return the identifiers directly in a namespace, sorted by name."""
+        text = joined_levels(namespace)
+        query = sa.select(TABLES.c.table_name, TABLES.c.table_namespace).where(
+            TABLES.c.catalog_name == self._catalog,
+            TABLES.c.table_namespace == text,
+            *self._only_type(),
+        )
+        rows = self._database.read(lambda c: c.execute(query).all())
+        # some databases ignore case in comparisons
+        names = sorted(row.table_name for row in rows if row.table_namespace == text)
+        return [TableIdentifier(namespace=namespace, name=name) for name in names]
+
+    def location(self, identifier: TableIdentifier) -> str | None:
+        """Return the location of the metadata, or None if there is no row."""
+        # Spark also asks for tables in `db.t`, which is the metadata table of a table.
+        if not can_exist(identifier.namespace):
+            return None
+        query = sa.select(TABLES.c.metadata_location).where(*self._is_row_of(identifier))
+        row = self._database.read(lambda c: c.execute(query).first())
+        if row is not None and row.metadata_location is None:
+            raise CatalogError(
+                f"{self._type.lower()} {identifier} has no metadata location in catalog "
+                f"'{self._catalog}'; its row is damaged"
+            )
+        return None if row is None else row.metadata_location
+
+    def other_catalogs(self, identifier: TableIdentifier) -> list[str]:
+        """Return the other catalog names of the database that have this name, sorted."""
+        if not can_exist(identifier.namespace):
+            return []
+        column = TABLES.c.catalog_name
+        query = sa.select(column).where(*self._has_name(identifier), column != self._catalog)
+        return sorted(self._database.read(lambda c: c.execute(query).scalars().all()))
+
+    def others_in(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the metadata locations in a folder of all other rows, whatever their type.
+
+        The rows of other catalog names count too.
+        """
+        starts = spellings(f"{folder.rstrip('/')}/")
+        column = TABLES.c.metadata_location
+        query = sa.select(column).where(
+            sa.or_(*(column.startswith(start, autoescape=True) for start in starts)),
+            sa.not_(sa.and_(*self._is_row_of(identifier))),
+        )
+        locations = self._database.read(lambda c: c.execute(query).scalars().all())
+        # some databases ignore case in comparisons
+        return sorted(f for f in locations if f"{f.rpartition('/')[0]}/" in starts)
+
+    def insert(self, identifier: TableIdentifier, location: str) -> None:
+        """Insert a row."""
+        row: dict[str, str | None] = {
+            "catalog_name": self._catalog,
+            "table_namespace": joined_levels(identifier.namespace),
+            "table_name": identifier.name,
+            "metadata_location": location,
+            "previous_metadata_location": None,
+        }
+        if self._is_v1:
+            row["iceberg_type"] = self._type
+        self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
+
+    def swap(self, identifier: TableIdentifier, base_location: str, new: str) -> bool:
+        """Replace the metadata location if it is `base_location`; return whether it was."""
+        statement = (
+            sa.update(TABLES)
+            .where(*self._is_row_of(identifier), TABLES.c.metadata_location == base_location)
+            .values(metadata_location=new, previous_metadata_location=base_location)
+        )
+        return self._changes_a_row(statement)
+
+    def delete(self, identifier: TableIdentifier) -> bool:
+        """Delete the row; return whether the row existed."""
+        statement = sa.delete(TABLES).where(*self._is_row_of(identifier))
+        return self._changes_a_row(statement)
+
+    def rename(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        """Rename the row; return whether the row existed."""
+        statement = (
+            sa.update(TABLES)
+            .where(*self._is_row_of(source))
+            .values(table_namespace=joined_levels(target.namespace), table_name=target.name)
+        )
+        return self._changes_a_row(statement)
+
+    def _changes_a_row(self, statement: sa.Update | sa.Delete) -> bool:
+        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+
+    def _is_row_of(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:
+        return (TABLES.c.catalog_name == self._catalog, *self._has_name(identifier))
+
+    def _has_name(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:
+        return (
+            *self._database.equals(TABLES.c.table_namespace, joined_levels(identifier.namespace)),
+            *self._database.equals(TABLES.c.table_name, identifier.name),
+            *self._only_type(),
+        )
+
+    def _only_type(self) -> tuple[sa.ColumnElement[bool], ...]:
+        column = TABLES.c.iceberg_type
+        if not self._is_v1:
+            return () if self._type == TABLE_TYPE else (sa.false(),)
+        if self._type == TABLE_TYPE:
+            return (sa.or_(column == TABLE_TYPE, column.is_(None)),)
+        return (column == self._type,)
 
 
 class SqlCatalog(MetastoreViewCatalog):
@@ -218,3 +350,37 @@ def _outcome(
         # `Database.write` has rolled the transaction back
         return Refused(e)
     return Refused(refusal) if is_written is False else Done(None)
+
+
+EMBEDDED_WAREHOUSE = "iceberg-warehouse"
+EMBEDDED_DATABASE = "catalog.db"
+
+
+def open_sql_catalog(name: str, properties: Mapping[str, str]) -> SqlCatalog:
+    """Open the catalog; create an embedded database and its folder if necessary."""
+    return SqlCatalog(
+        name, properties if properties.get("uri") else _embedded_properties(name, properties)
+    )
+
+
+def _embedded_properties(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a catalog without a URI: an SQLite file in its warehouse folder."""
+    warehouse = absolute_location(properties.get(WAREHOUSE) or EMBEDDED_WAREHOUSE)
+    if not is_local(warehouse):
+        raise InvalidRequestError(
+            f"catalog '{name}' needs the property 'uri', a database URL: no database can lie in "
+            f"{warehouse}"
+        )
+    folder = local_path(warehouse)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as e:
+        raise StorageError(
+            f"cannot make the folder {folder} of catalog '{name}': {e.strerror}; set 'warehouse' "
+            "to another one"
+        ) from e
+    return {
+        **properties,
+        WAREHOUSE: warehouse,
+        "uri": sqlite_uri(f"{folder}/{EMBEDDED_DATABASE}"),
+    }

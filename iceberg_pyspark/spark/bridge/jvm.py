@@ -26,9 +26,8 @@ from iceberg_pyspark.spark.bridge.features import (
     missing_features,
 )
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem, JvmLocalFiles
-from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
+from iceberg_pyspark.spark.bridge.java_classes import JavaClasses, JvmSessions
 from iceberg_pyspark.spark.bridge.joins import Joins
-from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 from iceberg_pyspark.spark.bridge.row_changes import RowChangePlans
 from iceberg_pyspark.spark.bridge.scans import Scans
 from iceberg_pyspark.spark.bridge.writes import Writes

@@ -15,10 +15,9 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import AssignedColumns, ChangedRows, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
-from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedStatement
 from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
-from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+from iceberg_pyspark.spark.bridge.protocol.writes import AnalysedStatement, WriteEnvironment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.options.option_values import (
+    BETWEEN_SNAPSHOTS,
     flag_option,
     list_items,
     lower_names,
     number_option,
     refuse_unknown,
+    snapshot_bounds,
 )
-from iceberg_pyspark.spark.options.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spark.write.options import (
     OPTIONS,
     PREFIXES,

@@ -1,17 +1,30 @@
-"""The driver's part of a read: turns options into the schema and reader of a pinned snapshot."""
+"""The driver's part of a read: turns options into the schema and reader of a pinned snapshot.
+
+Reports the scans of pinned tables to their catalog, in the background.
+
+A step that plans a pinned table has no catalog, and opening one takes requests to its server. So a
+thread opens the catalog and sends the report, after the plan. A report never delays or fails a
+read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField, StructType
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
+from iceberg_pyspark.catalogs.background_calls import BackgroundCalls
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    ReportingCatalog,
+    ScanReport,
+    TableIdentifier,
+    check_same_table,
+)
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
-from iceberg_pyspark.spark.data_source.later_reports import LaterReports
 from iceberg_pyspark.spark.data_source.options import (
     ReadOptions,
     TableOptions,
@@ -32,6 +45,34 @@ from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
+    from iceberg_pyspark.spark.data_source.options import TableOptions
+
+
+_calls = BackgroundCalls(max_waiting=8)
+
+
+class LaterReports:
+    """A callable that reports the scans of a pinned table; it returns at once and never raises.
+
+    A report is dropped if too many others are not sent yet.
+    """
+
+    def __init__(self, table: TableOptions) -> None:
+        """`table` has the options that name the table and its catalog."""
+        self._table = table
+
+    def __call__(self, scan: ScanReport) -> None:
+        """Report a planned scan."""
+        _calls.put("a report of a scan", lambda: self._send(scan))
+
+    def _send(self, scan: ScanReport) -> None:
+        catalog, identifier = find_table(self._table)
+        if isinstance(catalog, ReportingCatalog):
+            catalog.report_scan(identifier, scan)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # tasks plan no scans, and must not get the options of a catalog
+        return type(None), ()
 
 
 @dataclass(frozen=True, kw_only=True)

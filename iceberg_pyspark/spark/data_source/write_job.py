@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.spark.data_source.options import parse_table_options, parse_write_options
-from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.write.options import WriteOptions

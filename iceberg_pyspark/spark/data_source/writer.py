@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.commits.written_files import remove_files

@@ -1,6 +1,8 @@
 """Aggregates of scans, computed from metadata.
 
 Only columns that Spark sees unchanged are supported, and only conditions with an exact predicate.
+
+Statistics of a table's columns for Spark's cost-based optimizer.
 """
 
 from __future__ import annotations
@@ -11,13 +13,45 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
-from iceberg_pyspark.spark.bridge.protocol.scans import AggregateRows, ScanAggregate
+from iceberg_pyspark.spark.bridge.protocol.scans import (
+    AggregateRows,
+    ColumnValueStatistics,
+    ScanAggregate,
+)
 from iceberg_pyspark.spark.bridge.protocol.values import wire_value
 from iceberg_pyspark.spark.rows.types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.table.reading.column_statistics import column_statistics
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.scan import TableScan
+
+
+def spark_column_statistics(scan: TableScan) -> tuple[ColumnValueStatistics, ...]:
+    """Return the statistics of the columns that have any."""
+    schema = scan.context.schemas[0]
+    statistics = column_statistics(scan, schema.as_struct.fields)
+    columns = []
+    for f in schema.as_struct.fields:
+        of_column = statistics.get(f.field_id)
+        if of_column is None:
+            continue
+        (own,) = to_spark_schema(Schema(fields=(f,))).fields
+        type_ = own.dataType
+        if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
+            continue  # Spark makes no estimates for collated strings.
+        columns.append(
+            ColumnValueStatistics(
+                column=f.name,
+                type=type_.json(),
+                distinct_count=of_column.distinct_count,
+                null_count=of_column.null_count,
+                min_value=wire_value(of_column.least),
+                max_value=wire_value(of_column.greatest),
+            )
+        )
+    return tuple(columns)
+
 
 _UNKNOWN = AggregateRows(rows=None)
 

@@ -4,17 +4,24 @@ In Parquet files Spark finds columns by field id, fills missing columns with `EX
 widens promoted types; `spark/native_read/column_names.py` handles its uses of names. In ORC files
 Spark finds all columns by name (`spark/native_read/misread_orc.py`). A scan of any other column is
 portable: `native_columns` returns None, and the log has the reason.
+
+Identity partition values as constant columns of a file.
+
+Specification, "Column Projection": a field that a file lacks has its identity partition value.
+Files of migrated tables lack partition columns; other files store the same value, so as in Java the
+column is not read at all.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.calls import SelectedColumn
 from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.column_names import (
@@ -24,7 +31,6 @@ from iceberg_pyspark.spark.native_read.column_names import (
     type_text,
     with_hidden_names,
 )
-from iceberg_pyspark.spark.native_read.constants import constant_name, why_not_constant
 from iceberg_pyspark.spark.native_read.misread_orc import (
     NO_ORC_FILES,
     OrcFilesRead,
@@ -42,10 +48,46 @@ from iceberg_pyspark.spec.metadata_columns import (
     ROW_ID,
     SPEC_ID,
 )
+from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.values import value_to_json
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.table.reading.scan import TableScan
+
+CONSTANT_TYPES = COMPARED_TYPES
+
+
+def constant_name(field_id: int) -> str:
+    """Return the name of the column in the table of files that holds a field's constant."""
+    return f"__ice_id_{field_id}"
+
+
+def why_not_constant(
+    fields: Iterable[types.NestedField], specs: Iterable[PartitionSpec]
+) -> str | None:
+    """Return the reason if files may lack fields that Spark cannot get as constants, or None."""
+    partition_source_ids = {i for spec in specs for i in identity_source_ids(spec)}
+    for f in fields:
+        if f.field_id in partition_source_ids and not isinstance(f.type, CONSTANT_TYPES):
+            return f"it is partitioned by {f.name} of type {f.type}"
+        if any(inner.field_id in partition_source_ids for inner in types.walk_fields(f.type)):
+            return f"it is partitioned by a field of column {f.name}"
+    return None
+
+
+def constant_ids(spec: PartitionSpec) -> frozenset[int]:
+    """Return the ids of the columns that are constant in each file of a partition spec."""
+    return frozenset(identity_source_ids(spec))
+
+
+def constant_values(
+    specs: Mapping[int, PartitionSpec], tasks: Sequence[ScanTask], field_id: int
+) -> list[Any]:
+    """Return each file's value of a constant column, in the form of `spec/values.py`."""
+    spec_ids = {t.spec_id for t in tasks}
+    positions = {i: identity_source_ids(specs[i])[field_id] for i in spec_ids}
+    return [t.partition[positions[t.spec_id]] for t in tasks]
+
 
 _log = logging.getLogger(__name__)
 

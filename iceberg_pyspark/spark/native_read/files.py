@@ -19,8 +19,8 @@ from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SPEC_ID,
     CONSTANTS_OF_CHANGE,
     ConstantColumn,
+    constant_values,
 )
-from iceberg_pyspark.spark.native_read.constants import constant_values
 from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_ORDINAL,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.native_read.constants import CONSTANT_TYPES
+from iceberg_pyspark.spark.native_read.columns import CONSTANT_TYPES
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (

@@ -9,8 +9,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN, ORC_SCAN, ORC_ZONES
-from iceberg_pyspark.spark.native_read.columns import NativeColumns, native_columns
-from iceberg_pyspark.spark.native_read.constants import constant_ids
+from iceberg_pyspark.spark.native_read.columns import NativeColumns, constant_ids, native_columns
 from iceberg_pyspark.spark.native_read.filters import is_exact
 from iceberg_pyspark.spark.native_read.misread_orc import OrcFilesRead, is_named_by_schemas
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition
+from iceberg_pyspark.spark.native_read.filters import columns_for_skipping
 from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
-from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.rows.types import shown_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -12,8 +12,8 @@ from iceberg_pyspark.spark.bridge.calls import ParquetRelation
 from iceberg_pyspark.spark.native_read.columns import NativeColumns
 from iceberg_pyspark.spark.native_read.equality_deletes import PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.filters import columns_for_skipping
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
-from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat

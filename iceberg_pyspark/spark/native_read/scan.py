@@ -32,8 +32,8 @@ from iceberg_pyspark.spark.native_read.columns import (
     ROW_INDEX,
     NativeColumns,
     alias_column,
+    constant_ids,
 )
-from iceberg_pyspark.spark.native_read.constants import constant_ids
 from iceberg_pyspark.spark.native_read.deletion_vectors import vector_places
 from iceberg_pyspark.spark.native_read.equality_deletes import (
     DATA_SEQUENCE_NUMBER,

@@ -24,18 +24,18 @@ from iceberg_pyspark.spark.procedures import (
     clean_up,
     migrate,
     register,
-    rewrite_table_path,
     rewrites,
     snapshot_table,
     snapshots,
-    statistics,
 )
+from iceberg_pyspark.spark.procedures import executor_sketches as statistics
+from iceberg_pyspark.spark.procedures import rewrites as rewrite_table_path
 from iceberg_pyspark.spark.procedures.definition import (
     NoTableToCallError,
     Procedure,
     ProcedureRun,
 )
-from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.task_counts import described_jobs
 from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.progress import LoggedProgress

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.changelog.reading import changes_of_catalog
-from iceberg_pyspark.spark.changelog.view import PROCEDURE, Changelog, view_name
+from iceberg_pyspark.spark.changelog.view import PROCEDURE, Changelog, changes_of_catalog, view_name
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 
 

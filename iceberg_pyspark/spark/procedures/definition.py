@@ -13,7 +13,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.table.maintenance.rewrites.rewrite_reasons import PlannedGroup
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.table import Table, load_table

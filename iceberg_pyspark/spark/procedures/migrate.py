@@ -43,6 +43,7 @@ from iceberg_pyspark.spark.procedures.adoption import (
     import_of,
     plan_of,
     properties_of,
+    table_source,
 )
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
@@ -51,7 +52,6 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
-from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.table.commits.add_files import AddedFiles

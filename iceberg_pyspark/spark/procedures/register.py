@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iceberg_pyspark.spark.procedures.adoption import folder_source, table_source
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
     Column,
@@ -9,7 +10,6 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
-from iceberg_pyspark.spark.procedures.source_tables import folder_source, table_source
 from iceberg_pyspark.sql_text.names import parse_levels
 
 _COUNT = Column(type="long", is_nullable=True)

@@ -9,6 +9,7 @@ from iceberg_pyspark.spark.procedures.adoption import (
     import_of,
     plan_of,
     properties_of,
+    table_source,
 )
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
@@ -17,7 +18,6 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
-from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.sql_text.names import parse_levels, quoted_name
 from iceberg_pyspark.storage.files.places import is_below

@@ -38,7 +38,6 @@ from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition, TableR
 from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
-from iceberg_pyspark.spark.requests.credentials import renew_credentials
 from iceberg_pyspark.spark.requests.scans import (
     scan_aggregate,
     scan_plan,
@@ -46,6 +45,7 @@ from iceberg_pyspark.spark.requests.scans import (
     scan_statistics,
 )
 from iceberg_pyspark.spark.requests.sources import (
+    renew_credentials,
     source_hidden_columns,
     source_options,
     source_table,

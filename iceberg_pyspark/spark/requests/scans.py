@@ -36,12 +36,10 @@ from iceberg_pyspark.spark.bridge.scans import PlanRequest
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows
+from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows, spark_column_statistics
 from iceberg_pyspark.spark.native_read.changes import changes_parts
-from iceberg_pyspark.spark.native_read.column_statistics import spark_column_statistics
-from iceberg_pyspark.spark.native_read.filters import is_exact
+from iceberg_pyspark.spark.native_read.filters import is_exact, remaining_locations
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
-from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions

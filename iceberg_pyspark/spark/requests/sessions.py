@@ -21,8 +21,8 @@ from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from iceberg_pyspark.spark.bridge.java_classes import JvmSessions
     from iceberg_pyspark.spark.bridge.jvm import Bridge
-    from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 
 MAX_RECENT_SESSIONS = 16
 """The number of recent sessions in memory; an older session is created again on demand."""

@@ -2,6 +2,8 @@
 
 The data source runs in processes without a session, so the settings `spark.sql.catalog.<name>` of
 the table's catalog are passed to it as options.
+
+Handles the requests of tasks of the JVM for current credentials of a store.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NotFoundError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NotFoundError, StorageError
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.sources import (
+    CredentialsRenew,
     ExistingTable,
     HiddenColumns,
+    RenewedCredentials,
     SessionOptions,
     SourceHiddenColumns,
     SourceOptions,
@@ -23,12 +28,31 @@ from iceberg_pyspark.spark.bridge.protocol.sources import (
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.native_read.hadoop_options import GOOGLE_CONNECTOR, credential_options
+from iceberg_pyspark.spark.native_read.renewed_stores import renewed_properties
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
+from iceberg_pyspark.storage.credentials.credential_renewal import end_of
+
+# Tasks open Google's stores by Google's connector only.
+_IN_TASKS = JvmFileSystem(GOOGLE_CONNECTOR, has_blob_interface=True)
+
+
+def renew_credentials(_sessions: object, request: CredentialsRenew) -> RenewedCredentials:
+    """Return the current credentials of a store; raise an `IcebergError` if there are none."""
+    location, current = renewed_properties(request.renewal)
+    options = credential_options(location, current, _IN_TASKS)
+    if options is None:
+        raise StorageError("the catalog's server sent no credentials for this location")
+    end_s = end_of(current)
+    return RenewedCredentials(
+        options=options, expires_at_ms=None if end_s is None else int(end_s * 1000)
+    )
+
 
 _PARTITIONED_BY = "__partition_columns"
 """The option that Spark makes of `partitionBy(...)`."""

@@ -1,4 +1,11 @@
-"""The common part of DELETE and UPDATE: a condition selects the rows to change."""
+"""The common part of DELETE and UPDATE: a condition selects the rows to change.
+
+DELETE: removes the rows that a condition selects.
+
+If the condition selects whole files by their partition or metrics, no data is read.
+
+UPDATE: changes the rows that a condition selects.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +15,12 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 
-from iceberg_pyspark.spark.row_level.assignments import Rows
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
+from iceberg_pyspark.spark.row_level.assignments import Assignments, Rows
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
-from iceberg_pyspark.spark.row_level.isolation import Mode
+from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import (
     Source,
     prune_by_key_range,
@@ -19,6 +28,7 @@ from iceberg_pyspark.spark.row_level.key_range import (
 )
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
+from iceberg_pyspark.table.reading.whole_files import FileSelection, select_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +78,52 @@ class ChangeWhere(ABC):
 
 
 _COPY = Change(op=Op.COPY, has_position=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delete(ChangeWhere):
+    """A `DELETE` of the rows that fulfil the condition."""
+
+    name: ClassVar[OperationName] = "delete"
+
+    def change(self) -> Change:
+        """See `ChangeWhere`."""
+        return Change(op=Op.DELETE)
+
+    def selection(self, target: Target) -> FileSelection | None:
+        """See `Operation`."""
+        rows = target.rows()
+        condition = target.session.bridge.row_changes.condition_of(rows.where(self.condition))
+        if condition is None:
+            return None
+        try:
+            predicate = exact_predicate_of(condition, target.schema)
+        except InvalidRequestError:
+            # The condition has more than columns and literals.
+            return None
+        return select_files(target.scan().pruned_by(predicate))
+
+    def writes_rows(self, mode: Mode) -> bool:
+        """See `Operation`."""
+        return mode == "copy-on-write"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(ChangeWhere):
+    """An `UPDATE` of the rows that fulfil the condition."""
+
+    assignments: Assignments
+    name: ClassVar[OperationName] = "update"
+
+    def change(self) -> Change:
+        """See `ChangeWhere`."""
+        return Change(op=Op.UPDATE, values=self.assignments)
+
+    def selection(self, target: Target) -> None:
+        """See `Operation`: only a Spark job can determine the changed rows."""
+        del target
+
+    def writes_rows(self, mode: Mode) -> bool:
+        """See `Operation`."""
+        del mode
+        return True

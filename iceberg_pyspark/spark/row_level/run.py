@@ -23,7 +23,7 @@ from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
-from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.own_reads import OtherStateError
@@ -33,7 +33,6 @@ from iceberg_pyspark.spark.row_level.target import (
     TargetRead,
     pin_table,
 )
-from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec import metadata_columns

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedAction, AnalysedAssignment
+from iceberg_pyspark.spark.bridge.protocol.writes import AnalysedAction, AnalysedAssignment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
-from iceberg_pyspark.spark.row_level.delete import Delete
+from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import Operation
-from iceberg_pyspark.spark.row_level.update import Update
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge

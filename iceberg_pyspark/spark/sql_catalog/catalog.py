@@ -11,10 +11,15 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    Namespace,
+    TableIdentifier,
+    ViewCatalog,
+)
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
@@ -73,7 +78,7 @@ from iceberg_pyspark.spark.bridge.protocol.views import (
     ViewNames,
     ViewsList,
 )
-from iceberg_pyspark.spark.options.snapshot_options import snapshot_bounds
+from iceberg_pyspark.spark.options.option_values import snapshot_bounds
 from iceberg_pyspark.spark.procedures.calls import (
     call_procedure,
     procedure_definition,
@@ -99,9 +104,8 @@ from iceberg_pyspark.spark.sql_catalog.table_definitions import (
     definition_of_snapshot,
     table_definition,
 )
-from iceberg_pyspark.spark.sql_catalog.view_descriptions import description_rows
 from iceberg_pyspark.spark.sql_catalog.view_statements import change_view
-from iceberg_pyspark.spark.sql_catalog.views import view_definition, view_names
+from iceberg_pyspark.spark.sql_catalog.views import description_rows, view_definition, view_names
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.properties import WAP_ENABLED
 from iceberg_pyspark.spec.snapshots import MAIN

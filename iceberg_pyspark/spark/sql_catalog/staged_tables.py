@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.changes.new_table import NewTable, replace_table
 from iceberg_pyspark.changes.outcomes import NeverSent
-from iceberg_pyspark.changes.replaced_table import replace_table
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.table_states import new_handle

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier, ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
 from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json

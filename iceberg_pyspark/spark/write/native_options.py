@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iceberg_pyspark.arrow.formats.parquet_columns import sets_columns_apart
-from iceberg_pyspark.arrow.formats.parquet_writer import ParquetOptions
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetOptions, sets_columns_apart
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.properties import (
     NATIVE_WRITER,

@@ -29,8 +29,8 @@ from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
-from iceberg_pyspark.storage.files.folders import folder_exists
 from iceberg_pyspark.storage.files.local import is_local, plain_location
+from iceberg_pyspark.storage.object_folders import folder_exists
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.commit import Clock, MetadataStep
 from iceberg_pyspark.table.commits.commit_files import commit_action

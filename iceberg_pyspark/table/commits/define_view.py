@@ -10,14 +10,19 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iceberg_pyspark.catalogs.catalog import Catalog, PlacingCatalog, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedView,
+    PlacingCatalog,
+    TableIdentifier,
+    ViewCatalog,
+)
 from iceberg_pyspark.catalogs.properties import (
     VIEW_DEFAULT_PREFIX,
     VIEW_OVERRIDE_PREFIX,
     properties_below,
     storage_properties,
 )
-from iceberg_pyspark.catalogs.view_catalog import LoadedView, ViewCatalog
 from iceberg_pyspark.changes.outcomes import Refused, caused_by
 from iceberg_pyspark.changes.retry import commit_retry_policy
 from iceberg_pyspark.changes.updates import RemoveProperties, SetLocation, SetProperties

@@ -18,8 +18,8 @@ from iceberg_pyspark.table.commits.pending_changes import (
     UpdateProperties,
     UpdateSchema,
     UpdateSpec,
+    check_upgrade,
 )
-from iceberg_pyspark.table.commits.upgrade_check import check_upgrade
 from iceberg_pyspark.table.table_storage import check_new_location
 
 

@@ -3,17 +3,29 @@
 The builders in `commits/` define the rules; this module adds `commit()`, which commits the changes
 of a table immediately, and those of a transaction together with its other changes. As a context
 manager, each object commits at the end of its block.
+
+Refuses upgrades to version 4 of tables whose delete files have paths without a scheme.
+
+Specification of version 4, "Paths in Metadata": such paths have another meaning in version 4. An
+upgrade only writes metadata, and position delete files keep the paths inside them.
+
+Creates a branch, as a step of a commit: at a snapshot, or in a table without snapshots.
+
+A reference needs a snapshot (specification, "Snapshot References"), so a branch of a table without
+snapshots gets a new one without files, as in Java; `main` stays as it is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.changes.changes import Changes
 from iceberg_pyspark.changes.cherry_picks import staged_snapshot
+from iceberg_pyspark.changes.compatibility import with_schemes
 from iceberg_pyspark.changes.property_changes import PropertyChanges
 from iceberg_pyspark.changes.ref_changes import (
     create_ref,
@@ -28,15 +40,87 @@ from iceberg_pyspark.changes.ref_changes import (
 )
 from iceberg_pyspark.changes.requirements import same_table
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.changes.sort_changes import SortChanges
 from iceberg_pyspark.changes.spec_changes import SpecChanges
 from iceberg_pyspark.changes.updates import SetLocation, UpgradeFormatVersion
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.spec.manifests import ManifestContent
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.cherry_pick import CherryPickStep
-from iceberg_pyspark.table.commits.commit import Clock, CommitStep, MetadataStep
-from iceberg_pyspark.table.commits.create_branch import CreateBranchStep
+from iceberg_pyspark.table.commits.commit import Clock, CommitStep, MetadataStep, with_changes
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.commit_snapshot import LateSnapshotStep, SnapshotStep
+
+
+class CreateBranchStep(LateSnapshotStep):
+    """A `CommitStep` that creates a branch; `create` builds the reference, at an optional id."""
+
+    def __init__(
+        self,
+        name: str,
+        create: Callable[[TableMetadata, int | None], Changes],
+        io: FileIO,
+        *,
+        table_uuid: str | None,
+        clock: Clock,
+    ) -> None:
+        self._name = name
+        self._create = create
+        self._io = io
+        self._table_uuid = table_uuid
+        self._clock = clock
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """See `CommitStep`."""
+        if metadata.current_snapshot_id is not None or self._name in metadata.refs:
+            return self._create(metadata, None)
+        if self._snapshot_step is None:
+            self._snapshot_step = SnapshotStep(
+                AppendFiles(data_files=(), merge=False),
+                self._io,
+                CommitOptions(branch=self._name, creates_branch=True, stages_only=True),
+                table_uuid=self._table_uuid,
+                clock=self._clock,
+            )
+        snapshot_changes = self._snapshot_step.changes(metadata)
+        with_snapshot = with_changes(metadata, snapshot_changes, self._clock)
+        reference_changes = self._create(with_snapshot, with_snapshot.snapshots[-1].snapshot_id)
+        return replace(
+            snapshot_changes, updates=(*snapshot_changes.updates, *reference_changes.updates)
+        )
+
+
+def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
+    """Refuse an upgrade after which the table's branches and tags could not be read.
+
+    Older snapshots that cannot be read are refused when they are read.
+    """
+    if version < RELATIVE_PATHS_VERSION or metadata.format_version >= RELATIVE_PATHS_VERSION:
+        return
+    upgraded_metadata = with_schemes(metadata)
+    paths: set[str] = set()
+    for snapshot_id in {ref.snapshot_id for ref in metadata.refs.values()}:
+        snapshot = upgraded_metadata.snapshot_by_id.get(snapshot_id)
+        for manifest in [] if snapshot is None else read_snapshot_manifests(io, snapshot):
+            if manifest.content is not ManifestContent.DELETES or manifest.manifest_path in paths:
+                continue
+            paths.add(manifest.manifest_path)
+            try:
+                read_entries(io, manifest, StructType(()))
+            except UnsupportedFeatureError as e:
+                raise InvalidRequestError(
+                    f"table {metadata.location} cannot be upgraded to format version {version}: "
+                    f"{e}; before the upgrade, run rewrite_position_delete_files with the option "
+                    "rewrite-all in version 3, or rewrite_data_files in version 2"
+                ) from e
+
 
 BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
 Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]

@@ -1,8 +1,13 @@
-"""Creates a health report from metadata, manifests and the plans of maintenance procedures."""
+"""Creates a health report from metadata, manifests and the plans of maintenance procedures.
+
+Defines a health report and its output formats.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +22,31 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.health.examination import Examination
 from iceberg_pyspark.table.health.figures import (
+    HealthFigures,
     MetadataFiles,
     Snapshots,
     SnapshotTotals,
 )
 from iceberg_pyspark.table.health.gains import Gains
-from iceberg_pyspark.table.health.report import TableHealth
+from iceberg_pyspark.table.health.report_text import html_of, text_of
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableHealth(HealthFigures):
+    """The health of a table; it prints as text, and as tables in a notebook."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures by field name, in JSON types."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
 
 DEFAULT_TOP = 20
 _SHOWN_SNAPSHOTS = 100

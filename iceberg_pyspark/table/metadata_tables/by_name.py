@@ -55,7 +55,7 @@ from iceberg_pyspark.table.metadata_tables.snapshots import (
     ref_rows,
     snapshot_rows,
 )
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
+from iceberg_pyspark.table.metadata_tables.values import WrittenTypes
 from iceberg_pyspark.table.reading.scan import scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,

@@ -27,11 +27,11 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shape_column, struct_of
 from iceberg_pyspark.table.metadata_tables.values import (
     MetricValues,
+    WrittenTypes,
     bound_values,
     partition_values,
     shown_type,
 )
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 PARTITION_DOC = "Partition data tuple, schema based on the partition spec"
 _ROWS_AT_ONCE = 4096

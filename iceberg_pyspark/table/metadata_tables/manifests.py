@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.transforms import human_value
 from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, arrow_of_rows
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
+from iceberg_pyspark.table.metadata_tables.values import WrittenTypes
 
 _COUNTS = (
     (5, "added_data_files_count"),

@@ -27,11 +27,11 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows
 from iceberg_pyspark.table.metadata_tables.values import (
+    WrittenTypes,
     partition_of_values,
     partition_tuples,
     partition_values,
 )
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _SUMMED_COLUMNS = (
     "spec_id",

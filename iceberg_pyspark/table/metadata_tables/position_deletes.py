@@ -38,12 +38,12 @@ from iceberg_pyspark.spec.types import LongType, NestedField, StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.metadata_tables.values import (
+    WrittenTypes,
     partition_of_values,
     partition_tuples,
     partition_values,
     shown_type,
 )
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536

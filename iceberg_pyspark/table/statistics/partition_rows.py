@@ -32,11 +32,11 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.values import (
+    WrittenTypes,
     partition_of_values,
     partition_tuples,
     partition_values,
 )
-from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _COUNTS: tuple[tuple[int, str, PrimitiveType], ...] = (
     (3, "data_record_count", LongType()),

@@ -3,7 +3,8 @@
 `findings.py` defines the result, `rules.py` the rules by name, `verification.py` checks a table.
 Rules of metadata are in `metadata_rules.py`; rules of manifests of all versions in
 `manifest_rules.py`, and of the files in them in `live_files.py`; rules of root manifests in
-`entry_rules.py` (one entry alone), `root_rules.py` (one root with its leaves), `leaf_columns.py`
-(column summaries of leaves), `root_changes.py` and `row_id_walk.py` (a root compared with its
-parent's).
+`table/verify/roots/entry_rules.py` (one entry alone), `table/verify/roots/root_rules.py` (one root
+with its leaves), `roots/leaf_columns.py` (column summaries of leaves),
+`table/verify/roots/root_changes.py` and `table/verify/roots/root_changes.py` (a root compared with
+its parent's).
 """

@@ -29,12 +29,14 @@ from iceberg_pyspark.table.verify.live_files import (
 )
 from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
-from iceberg_pyspark.table.verify.read_anew import read_anew
-from iceberg_pyspark.table.verify.report import Report
+from iceberg_pyspark.table.verify.report import Report, read_anew
 from iceberg_pyspark.table.verify.roots.leaf_columns import leaf_column_problems
-from iceberg_pyspark.table.verify.roots.root_changes import RootChange, known_row_ids
+from iceberg_pyspark.table.verify.roots.root_changes import (
+    RootChange,
+    known_row_ids,
+    row_id_problems,
+)
 from iceberg_pyspark.table.verify.roots.root_rules import Root, RootRules
-from iceberg_pyspark.table.verify.roots.row_id_walk import row_id_problems
 from iceberg_pyspark.table.verify.roots.stored_entries import StoredEntry, stored_entries
 
 

@@ -15,8 +15,13 @@ import pytest
 from iceberg_pyspark.catalogs.rest.authentication import NoAuthentication
 from iceberg_pyspark.catalogs.rest.commits import outcome_of, read_nothing
 from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
-from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
-from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
+from iceberg_pyspark.catalogs.rest.session import (
+    HttpSettings,
+    LostAnswer,
+    Session,
+    http_client,
+    http_settings,
+)
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
 from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.rest import server_properties
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
-from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
+from iceberg_pyspark.catalogs.rest.server_properties import (
+    table_storage_properties,
+    taken_properties,
+)
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import (
     CatalogError,
     InvalidRequestError,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.changes.outcomes import Refused, Unknown
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.formats.parquet_columns import WRITES_BLOOM_FILTERS
+from iceberg_pyspark.arrow.formats.parquet_writer import WRITES_BLOOM_FILTERS
 from tests.interop.we_write.test_metrics import plain
 from tests.interop.we_write.test_types import PYICEBERG_LOSES_NULLS_OF, with_uuids_as_text
 from tests.support.every_type import SPARK_KNOWS_NOT, every_type

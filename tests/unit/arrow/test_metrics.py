@@ -21,7 +21,6 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.schema import Schema as OtherSchema
 
-from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
 from iceberg_pyspark.arrow.metrics.column_metrics import (
     FileMetrics,
@@ -29,7 +28,7 @@ from iceberg_pyspark.arrow.metrics.column_metrics import (
     high_cut,
     metric_leaves,
 )
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.schemas import arrow_type, stored_arrow_schema
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (
     BinaryType,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.arrow.formats.parquet_columns import WRITES_BLOOM_FILTERS
+from iceberg_pyspark.arrow.formats.parquet_writer import WRITES_BLOOM_FILTERS
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import InvalidRequestError

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from iceberg_pyspark.changes.absolute_paths import normal_location
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.compatibility import normal_location
 from iceberg_pyspark.changes.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.changes.updates import (
     LAST_ADDED,

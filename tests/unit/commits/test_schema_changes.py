@@ -19,7 +19,7 @@ from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
-from iceberg_pyspark.spec.promotions import can_promote
+from iceberg_pyspark.spec.retyped_columns import can_promote
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import BucketTransform, DayTransform, Transform

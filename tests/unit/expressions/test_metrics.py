@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.metrics_filter import compile_metrics_filter
+from iceberg_pyspark.expressions.file_filters import compile_manifest_filter, compile_metrics_filter
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,
@@ -26,7 +26,6 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
     Test,
 )
-from iceberg_pyspark.expressions.summaries import compile_manifest_filter
 from iceberg_pyspark.spec.manifests import DataFile, PartitionFieldSummary
 from iceberg_pyspark.spec.types import (
     BinaryType,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.file_filters import compile_residual
 from iceberg_pyspark.expressions.literals import integer_range
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
@@ -28,7 +29,6 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
-from iceberg_pyspark.expressions.residuals import compile_residual
 from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
 from iceberg_pyspark.spec.transforms import (

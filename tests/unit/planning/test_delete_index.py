@@ -15,7 +15,7 @@ from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.planning import delete_groups
+from iceberg_pyspark.planning import delete_index as delete_groups
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
 from iceberg_pyspark.spec.manifests import (
     DataFile,

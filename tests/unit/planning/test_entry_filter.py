@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from iceberg_pyspark.expressions.metrics_filter import compile_metrics_filter
+from iceberg_pyspark.expressions.file_filters import compile_metrics_filter
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.planning.without_collection import without_collection
+from iceberg_pyspark.planning.scan_plan import without_collection
 
 
 @without_collection

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.spark.bridge import class_jar as module
-from iceberg_pyspark.spark.bridge.class_jar import MAX_JARS, class_jar
+from iceberg_pyspark.spark.bridge import compiler as module
+from iceberg_pyspark.spark.bridge.compiler import MAX_JARS, class_jar
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 

@@ -17,13 +17,13 @@ from iceberg_pyspark.spark.bridge import (
     java_modules,
     joins,
     jvm,
-    jvm_sessions,
     row_changes,
     scans,
     values,
     writes,
 )
-from iceberg_pyspark.spark.bridge.protocol import statements
+from iceberg_pyspark.spark.bridge import java_classes as jvm_sessions
+from iceberg_pyspark.spark.bridge.protocol import writes as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import equality_deletes, files, scan
 from iceberg_pyspark.spark.native_read.location_settings import _SESSION

@@ -13,7 +13,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
-from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
+from iceberg_pyspark.spark.bridge.protocol.sources import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read import storage as native_storage
 from iceberg_pyspark.spark.native_read.hadoop_options import (
     AZURE_FILE_SYSTEMS,
@@ -21,7 +21,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     S3A_FILE_SYSTEM,
 )
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
-from iceberg_pyspark.spark.requests.credentials import renew_credentials
+from iceberg_pyspark.spark.requests.sources import renew_credentials
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     Renewal,

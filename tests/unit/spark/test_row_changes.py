@@ -15,7 +15,7 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, Op
 from iceberg_pyspark.spark.row_level.change_task import TaskChanges, carry_out
-from iceberg_pyspark.spark.row_level.touched_rows import unite
+from iceberg_pyspark.spark.row_level.job import unite
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from tests.support.commit_tables import SCHEMA

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import TableCatalog
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
+from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NamespaceNotEmptyError
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,

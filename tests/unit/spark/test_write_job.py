@@ -23,7 +23,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
 from iceberg_pyspark.spark.data_source.table_access import open_table
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles

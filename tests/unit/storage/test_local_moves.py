@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.files.local_moves import (
+from iceberg_pyspark.storage.files.local import (
     files_below,
     move_file,
     remove_folder,

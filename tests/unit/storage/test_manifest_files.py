@@ -32,8 +32,8 @@ from iceberg_pyspark.spec.manifests import (
     ManifestEntry,
     ManifestFile,
     PartitionFieldSummary,
+    summarise_partitions,
 )
-from iceberg_pyspark.spec.partition_summaries import summarise_partitions
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import (

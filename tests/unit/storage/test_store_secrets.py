@@ -7,8 +7,10 @@ import pickle
 
 import pytest
 
-from iceberg_pyspark.storage.credentials.store_secrets import properties_of_store
-from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
+from iceberg_pyspark.storage.credentials.vended_credentials import (
+    VENDED_CREDENTIALS,
+    properties_of_store,
+)
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.restricted_io import ReadRule, RestrictedFileIO
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, found_in, of_keys

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.table.reading.file_ranges import files_are_alike
 from iceberg_pyspark.table.reading.scan import scan_table
+from iceberg_pyspark.table.reading.whole_files import files_are_alike
 
 START = date(2024, 1, 1)
 TYPES: dict[str, Callable[[int], Any]] = {

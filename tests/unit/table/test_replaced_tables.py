@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import SnapshotSelector, Table
-from iceberg_pyspark.changes.replaced_table import replace_table
+from iceberg_pyspark.changes.new_table import replace_table
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -18,7 +18,6 @@ import msgspec
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol import (
     catalogs,
-    credentials,
     procedures,
     scans,
     sources,
@@ -26,6 +25,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     views,
     writes,
 )
+from iceberg_pyspark.spark.bridge.protocol import sources as credentials
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
     Request,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iceberg_pyspark.changes.absolute_paths import with_scheme
+from iceberg_pyspark.changes.compatibility import with_scheme
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.locations import DEPRECATED_PATHS
 from iceberg_pyspark.spec.argument_types import check_text

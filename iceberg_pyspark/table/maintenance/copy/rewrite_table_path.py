@@ -48,8 +48,8 @@ from iceberg_pyspark.table.maintenance.copy.moved_manifests import (
     vector_file,
 )
 from iceberg_pyspark.table.maintenance.copy.moved_paths import MovedPaths, move_metadata
+from iceberg_pyspark.table.maintenance.removal.candidate_files import CopyList
 from iceberg_pyspark.table.maintenance.removal.orphan_files import STAGING_FOLDER
-from iceberg_pyspark.table.maintenance.removal.temporary_database import CopyList
 from iceberg_pyspark.table.progress import with_progress
 
 FILE_LIST = "file-list"

@@ -15,7 +15,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.changes.changes import Changes
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.changes.outcomes import after_commit

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
-from iceberg_pyspark.catalogs.own_folders import own_folders, unique_folder
+from iceberg_pyspark.catalogs.table_folders import own_folders, unique_folder
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,

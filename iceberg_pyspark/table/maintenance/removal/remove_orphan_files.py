@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Literal
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.storage.own_folders import OwnFolders

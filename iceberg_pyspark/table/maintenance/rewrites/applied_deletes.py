@@ -2,6 +2,11 @@
 
 Specification, "Scan Planning". A delete file that applies to no data file deletes nothing: its data
 files were removed, or have deletion vectors, which include its positions.
+
+Removes dangling deletes: delete files that no longer apply to any data file of a branch.
+
+Specification, "Scan Planning". Such files delete nothing, and no scan reads them. No older data
+file can appear later, since rewrites keep or raise sequence numbers.
 """
 
 from __future__ import annotations
@@ -10,10 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.planning.scan_plan import ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -21,6 +30,9 @@ from iceberg_pyspark.spec.manifests import DataFile, ManifestContent, ManifestFi
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +107,31 @@ def _plan(
         predicate=predicate,
         read_entries=partial(read_entries, io),
     )
+
+
+def remove_dangling_deletes(
+    table: MaintainedTable, *, branch: str, dry_run: bool
+) -> tuple[LoadedTable, int]:
+    """Return the table as committed, and the number of removed delete files and vectors.
+
+    With `dry_run`, return the number that would be removed. Raises `ConcurrentChangeError`,
+    `CommitConflictError` and `CommitStateUnknownError`.
+    """
+    newest = table.newest()
+    metadata = newest.metadata
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        return newest, 0
+    snapshot = metadata.snapshot(ref.snapshot_id)
+    manifests = manifests_to_build_on(table.io, snapshot)
+    dangling = applied_deletes(table.io, metadata, manifests).dangling
+    if dry_run or not dangling:
+        return newest, len(dangling)
+    action = RewriteFiles(
+        removed_data_paths=frozenset(),
+        removed_deletes=dangling,
+        checks=ConflictChecks(base_snapshot_id=snapshot.snapshot_id),
+    )
+    options = CommitOptions(branch=branch)
+    new_table = commit_action(table.catalog, newest, table.io, action, options, clock=table.clock)
+    return new_table, len(dangling)

@@ -27,10 +27,10 @@ from iceberg_pyspark.spec.property_types import (
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import (
     REWRITE_ALL,
     SHARED_OPTIONS,
+    RewriteReason,
     WantedSizes,
     check_options,
 )
-from iceberg_pyspark.table.maintenance.rewrites.rewrite_reasons import RewriteReason
 
 _PROCEDURE = "rewrite_data_files"
 _ROOM = 1.1

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.changes.manifest_changes import NewManifest
-from iceberg_pyspark.changes.manifest_rewrites import RewriteManifests
+from iceberg_pyspark.changes.manifest_changes import NewManifest, RewriteManifests
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on
