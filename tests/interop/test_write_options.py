@@ -139,6 +139,7 @@ if RUNS_MORE:
     ]
 
 
+@pytest.mark.more("counts files of Java, which groups rows by the hash of random file names")
 def test_an_advisory_size_decides_how_many_files_a_change_writes(lake: Oracle) -> None:
     counts: dict[str, list[int]] = {OURS: [], JAVAS: []}
     for writer, of_writer in counts.items():
