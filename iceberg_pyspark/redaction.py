@@ -116,18 +116,7 @@ _URI = re.compile(
 _QUERY = re.compile(r"[?;&][^?;&=]*=")
 # a text without any of these words contains no secret, so the search is skipped
 _HINTS = (
-    "@",
-    "key",
-    "string",
-    "pass",
-    "pwd",
-    "sec",
-    "tok",
-    "cred",
-    "auth",
-    "sig",
-    "cook",
-    "bear",
+    *("@", "key", "string", "pass", "pwd", "sec", "tok", "cred", "auth", "sig", "cook", "bear"),
     "head",
 )
 _SHORTEST = 4

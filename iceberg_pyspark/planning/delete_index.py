@@ -1,7 +1,7 @@
 """Determines which deletes apply to which data files, by joining entry tables.
 
 Specification, "Scan Planning" (scope rules) and "Delete Formats". Each delete belongs to one of
-five groups (`delete_index.py`), according to the key that is compared:
+five groups, according to the key that is compared:
 
     deletion vectors            the data file's path
     position deletes            the data file's path, if the delete file has only one
@@ -9,11 +9,8 @@ five groups (`delete_index.py`), according to the key that is compared:
     equality deletes            spec and partition tuple
     equality deletes            nothing: deletes of an unpartitioned spec are global
 
-Matches deletes of one kind with data files, by a key and by data sequence numbers.
-
-The key is the scope of the kind: a path, a partition, or nothing. The deletes of a key are sorted
-by data sequence number, so the deletes that apply to a data file are a range, which binary search
-finds.
+The deletes of a key are sorted by data sequence number, so the deletes that apply to a data file
+are a range, which binary search finds.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Folders of all kinds of stores, for catalogs whose namespaces are folders.
 
-HDFS has folders. An object store has only names, so a folder exists as long as a name begins with
-it. An empty folder is represented by an empty file, whose name other programs treat as hidden.
-`object_folders.py` has the functions for local folders.
-
-Folders of the local file system, for catalogs whose namespaces are folders.
-
-Object stores have no folders, so `FileIO` does not include them. Failures are `StorageError`s that
-name the folder.
+The local file system and HDFS have folders. An object store has only names, so a folder exists as
+long as a name begins with it, and `FileIO` does not include folders. An empty folder is represented
+by an empty file, whose name other programs treat as hidden. Failures are `StorageError`s that name
+the folder.
 """
 
 from __future__ import annotations

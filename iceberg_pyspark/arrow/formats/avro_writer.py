@@ -1,12 +1,8 @@
 """Writes one Avro data file, according to the table properties `write.avro.*`.
 
 Specification, Appendix A "Avro"; the properties are Java's. Rows are converted to records column by
-column (`arrow/formats/avro_writer.py`), some thousand rows at a time.
-
-Converts record batches to records for an Avro encoder, column by column.
-
-Specification, Appendix A "Avro". Values have the physical types below Avro's logical types: days,
-microseconds, bytes of decimals.
+column, some thousand rows at a time. Values have the physical types below Avro's logical types:
+days, microseconds, bytes of decimals.
 """
 
 from __future__ import annotations

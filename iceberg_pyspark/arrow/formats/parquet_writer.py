@@ -1,13 +1,9 @@
 """Writes one Parquet data file, according to the table properties `write.parquet.*`.
 
-Specification, Appendix A "Parquet". The properties are Java's; those of single columns are in
-`arrow/formats/parquet_writer.py`.
-
-Table properties of single Parquet columns: Bloom filters, statistics, dictionary encoding.
-
-The properties are Java's, `write.parquet.<setting>.column.<name>`. They use the column names of the
-table, which differ from Parquet's paths in lists and maps. A property for a dropped column has no
-effect.
+Specification, Appendix A "Parquet". The properties are Java's. Those of single columns (Bloom
+filters, statistics, dictionary encoding) are `write.parquet.<setting>.column.<name>`, with the
+column names of the table, which differ from Parquet's paths in lists and maps. A property for a
+dropped column has no effect.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most metrics
 come from the footer of the written file. Two come from the rows during the write: NaN counts, and
-bounds of strings that are too long for Parquet's statistics. `arrow/metrics/column_metrics.py`
-chooses the metrics of each column.
-
-Chooses the metrics of each column by the properties `write.metadata.metrics.*`.
-
-The properties are Java's; the specification leaves the choice to the writer ("Data File Fields").
+bounds of strings that are too long for Parquet's statistics. The properties
+`write.metadata.metrics.*`, which are Java's, choose the metrics of each column; the specification
+leaves the choice to the writer.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Scans that a REST catalog's server plans: submit, poll, fetch, cancel.
 
-Open API specification of the REST catalog, `planTableScan`, `fetchPlanningResult`, `fetchScanTasks`
-and `cancelPlanning`. `scan_planning.py` builds the request; `planned_files.py` reads the files of
-an answer.
-
-The request to the server to plan a scan.
-
-Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always
-specified, so that all reads of a statement see the same snapshot. A limit is not sent as
-`min-rows-requested`, because a server may count rows that deletes or the reader remove.
+Open API specification of the REST catalog, `planTableScan`, `PlanTableScanRequest`,
+`fetchPlanningResult`, `fetchScanTasks` and `cancelPlanning`. `planned_files.py` reads the files of
+an answer. A request always specifies the snapshot, so that all reads of a statement see the same
+snapshot. A limit is not sent as `min-rows-requested`, because a server may count rows that deletes
+or the reader remove.
 """
 
 from __future__ import annotations

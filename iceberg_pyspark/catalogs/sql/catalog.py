@@ -1,15 +1,9 @@
 """A catalog in a SQL database, compatible with Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
-A commit is one UPDATE with the old metadata location in its condition. `schema.py` defines the
-database tables; `catalog.py` manages the rows of tables and views, `namespaces.py` the rows of
-namespaces, `database.py` connections and transactions.
-
-Opens a SQL catalog by its properties; by default an SQLite file in the warehouse folder.
-
-The rows of tables and views in a SQL catalog: a name and the location of its metadata.
-
-Tables and views share `iceberg_tables` and its key, so a table and a view cannot have the same
-name.
+A commit is one UPDATE with the old metadata location in its condition. Tables and views share
+`iceberg_tables` and its key, so a table and a view cannot have the same name. `schema.py` defines
+the database tables; `namespaces.py` manages the rows of namespaces, `database.py` connections and
+transactions. By default the database is an SQLite file in the warehouse folder.
 """
 
 from __future__ import annotations

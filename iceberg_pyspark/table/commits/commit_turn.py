@@ -1,11 +1,8 @@
 """Lets the commits of one table take turns: first come, first served within a process.
 
 Optimistic commits of many writers are correct without turns, but each success makes all other
-writers start again, and some writers are overtaken again and again. The processes of a machine take
-turns too, as far as `table/commits/commit_turn.py` can arrange it; writers on other machines
-compete at the catalog.
-
-Locks between the processes of one user on one machine.
+writers start again, and some writers are overtaken again and again. The processes of one user on a
+machine take turns too, by locks on files; writers on other machines compete at the catalog.
 
 The locks save work but guarantee nothing: a process that cannot get the lock, because there is no
 folder or another process holds it for long, continues without it. A lock ends with the process that
