@@ -12,7 +12,7 @@ NEWEST := .venv/bin/python
 ORACLE := .venv-oracle/bin/python
 OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
-JAVA_SOURCES := $(wildcard iceberg_pyspark/spark/bridge/java/*/*.java)
+JAVA_SOURCES := $(shell find iceberg_pyspark/spark/bridge/java -name '*.java')
 NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench --ignore=tests/releases
 # The tests of tests/spark that also run on 4.1, because they depend on the release of Spark.
 OF_RELEASES := -m 'release and not once'

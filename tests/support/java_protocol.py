@@ -40,7 +40,7 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
 from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, BridgeOperation
 
 JAVA = Path(str(bridge.__file__)).parent / "java"
-_FOLDER = JAVA / "core"
+_FOLDER = JAVA / "core" / "messages"
 REQUESTS = "IcebergPyRequests"
 HEADER = "// Written from bridge/protocol by `make protocol`.\n"
 _MODULES = (
@@ -248,7 +248,7 @@ def main() -> None:
     """Write the files, and delete generated files of classes that no longer exist."""
     files = java_files()
     for path in _FOLDER.glob("*.java"):
-        if path.name not in files and path.read_text("utf-8").startswith(HEADER):
+        if path.name not in files:
             path.unlink()
     for name, text in files.items():
         (_FOLDER / name).write_text(text, "utf-8")

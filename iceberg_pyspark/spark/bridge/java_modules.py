@@ -1,4 +1,4 @@
-"""The modules of Java sources: folders of `java/`, each compiled separately.
+"""The modules of Java sources: folders of `java/`, each compiled separately with its subfolders.
 
 If a release of Spark lacks classes for one module, the others still compile; `features.py` has the
 replacements.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -199,8 +199,15 @@ def generator_text(module: str) -> str:
 
 
 def _files(module: str) -> list[Traversable]:
-    files = (f for f in (_SOURCES / module).iterdir() if f.name.endswith(_SUFFIX))
-    return sorted(files, key=lambda f: f.name)
+    return sorted(_java_files(_SOURCES / module), key=lambda f: f.name)
+
+
+def _java_files(folder: Traversable) -> Iterator[Traversable]:
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _java_files(path)
+        elif path.name.endswith(_SUFFIX):
+            yield path
 
 
 def _class(file: Traversable) -> str:

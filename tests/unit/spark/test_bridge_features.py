@@ -73,7 +73,9 @@ def test_every_folder_is_a_module_behind_those_it_builds_on() -> None:
 
 def test_reflection_is_in_the_two_classes_of_internals() -> None:
     reflective = re.compile(r"java\.lang\.reflect|setAccessible|getDeclared|\$default\$")
-    class_names = {p.stem for p in BRIDGE.glob("java/*/*.java") if reflective.search(p.read_text())}
+    class_names = {
+        p.stem for p in BRIDGE.glob("java/**/*.java") if reflective.search(p.read_text())
+    }
     assert class_names == {"IcebergPyInternals", "IcebergPyFileInternals"}
     assert reflective.search(source_of(CORE))
 

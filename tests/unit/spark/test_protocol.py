@@ -146,7 +146,9 @@ def test_every_operation_has_a_handler() -> None:
 @cache
 def sources() -> dict[str, str]:
     return {
-        p.name: p.read_text("utf-8") for module in BUILDS_ON for p in (JAVA / module).glob("*.java")
+        p.name: p.read_text("utf-8")
+        for module in BUILDS_ON
+        for p in (JAVA / module).rglob("*.java")
     }
 
 
