@@ -4,5 +4,9 @@ from __future__ import annotations
 
 import os
 
-RUNS_MORE = bool(os.environ.get("ICEBERG_MORE"))
-"""Whether tests do all of their work, as in `make test-more`, and not the part that suffices."""
+WORK = int(os.environ.get("ICEBERG_WORK", "1"))
+"""A factor of how much tests do where more may find more: examples of Hypothesis, mutated inputs,
+random sequences, commits of many writers. `make nightly` sets 10."""
+
+FULL_WORK = WORK > 1
+"""Whether tests do all of what they can: every point of a fault, every statement of a list."""

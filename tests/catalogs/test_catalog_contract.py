@@ -49,14 +49,14 @@ OF_VIEWS = (
 )
 
 
-def in_test_more(reason: str, *, but: Collection[str]) -> Callable[[type[C]], type[C]]:
-    """Mark the inherited tests of a class as `more`, but for those that are named."""
+def nightly(*, but: Collection[str]) -> Callable[[type[C]], type[C]]:
+    """Mark the inherited tests of a class, but for those that are named."""
 
     def marked(contract: type[C]) -> type[C]:
         names = {name for name in dir(contract) if name.startswith("test_")}
         assert names.issuperset(but)
         for name in sorted(names.difference(but)):
-            setattr(contract, name, pytest.mark.more(reason)(copied(getattr(contract, name))))
+            setattr(contract, name, pytest.mark.nightly(copied(getattr(contract, name))))
         return contract
 
     return marked
@@ -100,7 +100,7 @@ class TestSqliteCatalog(ViewChangeContract, ChangeContract):
         return SqlCatalog("sql", {"uri": uri, "warehouse": str(tmp_path / "warehouse")})
 
 
-@in_test_more("the SQL of SQLite in a file", but=(*STATEMENTS, *OF_VIEWS))
+@nightly(but=(*STATEMENTS, *OF_VIEWS))
 class TestSqliteCatalogInMemory(ViewChangeContract, ChangeContract):
     marks_in_namespaces = "/"
 
@@ -109,8 +109,7 @@ class TestSqliteCatalogInMemory(ViewChangeContract, ChangeContract):
         return SqlCatalog("sql", {"uri": "sqlite://", "warehouse": str(tmp_path)})
 
 
-@in_test_more(
-    "the same with schema V1, and the tests that stay use each statement",
+@nightly(
     but=(*STATEMENTS, *OF_VIEWS),
 )
 class TestSqliteCatalogOfSchemaV0(ViewContract, ChangeContract):
@@ -124,8 +123,7 @@ class TestSqliteCatalogOfSchemaV0(ViewContract, ChangeContract):
         return SqlCatalog("sql", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"})
 
 
-@in_test_more(
-    "what the metadata has is the same with SQLite, and the tests that stay use each statement",
+@nightly(
     but=(
         *STATEMENTS,
         *OF_VIEWS,
@@ -160,8 +158,7 @@ class TestPostgresCatalog(ViewChangeContract, ChangeContract):
         return SqlCatalog("sql", {"uri": postgres_uri, "warehouse": str(tmp_path)})
 
 
-@in_test_more(
-    "the SQL of PostgreSQL, on another server",
+@nightly(
     but=(
         *STATEMENTS,
         *OF_VIEWS,

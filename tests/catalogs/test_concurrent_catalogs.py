@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.services.databases import new_database
 from tests.support.catalog_contract import create, set_property
 from tests.support.catalog_processes import (
@@ -22,10 +22,8 @@ from tests.support.catalog_processes import (
     run_together,
 )
 
-IS_LONG = RUNS_MORE
-MARIADB = pytest.param(
-    "mariadb", marks=pytest.mark.more("the SQL of PostgreSQL, on another server")
-)
+IS_LONG = FULL_WORK
+MARIADB = pytest.param("mariadb", marks=pytest.mark.nightly)
 KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres", MARIADB])
 
 

@@ -1,18 +1,16 @@
 """Orphan files are removed while other processes write: no file that a snapshot needs goes.
 
-Eight processes make `ICEBERG_COMMITS` operations in total, 32 by default, 200 in `make test-more`:
+Eight processes make 32 operations in total, and ten times as many in `make nightly`:
 changes of rows, compactions, expiries and removals of orphan files.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from iceberg_pyspark import Table
+from tests.amounts import WORK
 from tests.support.catalog_processes import (
     EVENTS,
     KEYS,
@@ -21,21 +19,20 @@ from tests.support.catalog_processes import (
     run_together,
 )
 from tests.support.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
+from tests.support.parameters import cases
 from tests.support.table_integrity import table_problems, unreferenced_files
 
-OPERATIONS = int(os.environ.get("ICEBERG_COMMITS", "32"))
+OPERATIONS = 32 * WORK
 PROCESSES = 8
-MORE = pytest.mark.more("the same with position deletes, equality deletes and root manifests")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "version", "operations"),
-    [
-        ("sql", 3, BESIDE_REMOVALS),
-        ("hadoop", 2, BESIDE_REMOVALS),
-        pytest.param("sql", 2, (*BESIDE_REMOVALS, *KEYS), marks=MORE),
-        pytest.param("hadoop", 3, (*BESIDE_REMOVALS, *KEYS), marks=MORE),
-        pytest.param("sql", 4, BESIDE_REMOVALS, marks=MORE),
+    fast=[("sql", 3, BESIDE_REMOVALS), ("hadoop", 2, BESIDE_REMOVALS)],
+    nightly=[
+        ("sql", 2, (*BESIDE_REMOVALS, *KEYS)),
+        ("hadoop", 3, (*BESIDE_REMOVALS, *KEYS)),
+        ("sql", 4, BESIDE_REMOVALS),
     ],
 )
 def test_every_acknowledged_row_is_there_once(

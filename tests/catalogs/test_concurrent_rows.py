@@ -1,17 +1,17 @@
 """Many processes change the rows of one table: no row is lost, doubled, or restored after deletion.
 
-Eight processes make `ICEBERG_COMMITS` commits in total, 32 by default, 200 in `make test-more`.
+Eight processes make 32 commits in total, and ten times as many in `make nightly`.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from iceberg_pyspark import Table
+from tests.amounts import WORK
 from tests.support.catalog_processes import (
     EVENTS,
     KEYS,
@@ -25,29 +25,23 @@ from tests.support.catalog_processes import (
 from tests.support.row_commits import LINEAGE
 from tests.support.table_integrity import table_problems, unreferenced_files
 
-COMMITS = int(os.environ.get("ICEBERG_COMMITS", "32"))
+COMMITS = 32 * WORK
 PROCESSES = 8
-PART = pytest.mark.more("operations that the case with all of them has too")
-MAINTENANCE_OF_FOLDERS = pytest.mark.more("maintenance on SQLite, and folders with version 3")
-MAINTENANCE_OF_VERSION_3 = pytest.mark.more(
-    "maintenance and version 3 in test_concurrent_removals.py, and keys with version 2"
-)
-FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with version 3")
 
 
 @pytest.mark.parametrize(
     ("kind", "version", "operations"),
     [
-        pytest.param("sql", 3, MIX, marks=PART),
+        pytest.param("sql", 3, MIX, marks=pytest.mark.nightly),
         ("hadoop", 3, MIX),
-        pytest.param("sql", 2, MIX, marks=PART),
+        pytest.param("sql", 2, MIX, marks=pytest.mark.nightly),
         # Four of ten operations are maintenance, as a user might run it concurrently.
-        pytest.param("sql", 3, (*MIX, *MAINTENANCE), marks=PART),
-        pytest.param("hadoop", 2, (*MIX, *MAINTENANCE), marks=MAINTENANCE_OF_FOLDERS),
+        pytest.param("sql", 3, (*MIX, *MAINTENANCE), marks=pytest.mark.nightly),
+        pytest.param("hadoop", 2, (*MIX, *MAINTENANCE), marks=pytest.mark.nightly),
         ("sql", 2, (*MIX, *MAINTENANCE, *KEYS)),
-        pytest.param("sql", 3, (*MIX, *MAINTENANCE, *KEYS), marks=MAINTENANCE_OF_VERSION_3),
+        pytest.param("sql", 3, (*MIX, *MAINTENANCE, *KEYS), marks=pytest.mark.nightly),
         ("sql", 4, (*MIX, *MAINTENANCE)),
-        pytest.param("hadoop", 4, MIX, marks=FOLDER_OF_VERSION_4),
+        pytest.param("hadoop", 4, MIX, marks=pytest.mark.nightly),
     ],
 )
 def test_every_acknowledged_row_is_there_once(

@@ -1,6 +1,6 @@
 """Processes killed at the steps of a commit of rows leave the table's old or new state.
 
-`make test` kills a process at every third step, `make test-more` at each.
+`make test` kills a process at every third step, `make nightly` at each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_data_files import RewrittenDataFiles
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.catalog_processes import EVENTS, KILLED, create_rows_table, die_at
+from tests.support.parameters import cases
 from tests.support.row_commits import (
     BY_PARTITION,
     REGISTERED,
@@ -32,48 +33,48 @@ from tests.support.row_commits import (
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 Rows = set[tuple[int, str]]
-MORE = pytest.mark.more("the same on the other kind of catalog")
-PART = pytest.mark.more("`update` and `compact` write, remove and delete in one commit too")
-ROOTS = pytest.mark.more("the same with root manifests, which the fault matrix has")
-CLEANED = pytest.mark.more("an expiry removes files in the same way with schemas and without")
-DANGLING = pytest.mark.more("a rewrite and a removal of files, whose other commits are here")
-ALIKE = pytest.mark.more("the steps are those of the case above")
-EVERY = 1 if RUNS_MORE else 3
+EVERY = 1 if FULL_WORK else 3
 """An odd number, because there is a step before each write and one after it."""
 EXPIRIES = ("expire_snapshots", "expire_and_clean_metadata")
 TWO_COMMITS = ("rewrite_data_files", "rewrite_and_remove_dangling_deletes")
 STATISTICS = ("compute_table_stats", "compute_partition_stats")
 CASES = [
     *[("sql", op, 3) for op in ("update", "compact")],
-    *[pytest.param("sql", op, 3, marks=PART) for op in ("append", "replace_files")],
-    pytest.param("sql", "delete", 3, marks=PART),
+    *[pytest.param("sql", op, 3, marks=pytest.mark.nightly) for op in ("append", "replace_files")],
+    pytest.param("sql", "delete", 3, marks=pytest.mark.nightly),
     ("hadoop", "delete", 3),
-    *[pytest.param("hadoop", op, 3, marks=MORE) for op in ("append", "replace_files")],
+    *[
+        pytest.param("hadoop", op, 3, marks=pytest.mark.nightly)
+        for op in ("append", "replace_files")
+    ],
     *[("sql", op, 3) for op in ("rewrite_data_files", "expire_snapshots")],
     # Version 2, because version 3 has deletion vectors, which need no rewrite.
     ("sql", "rewrite_deletes", 2),
     ("hadoop", "rewrite_manifests", 3),
-    pytest.param("hadoop", "expire_snapshots", 3, marks=MORE),
+    pytest.param("hadoop", "expire_snapshots", 3, marks=pytest.mark.nightly),
     ("sql", "add_files", 3),
-    pytest.param("hadoop", "add_files", 2, marks=MORE),
-    pytest.param("sql", "add_files", 4, marks=ROOTS),
-    pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
-    pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
-    pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
+    pytest.param("hadoop", "add_files", 2, marks=pytest.mark.nightly),
+    pytest.param("sql", "add_files", 4, marks=pytest.mark.nightly),
+    pytest.param("hadoop", "rewrite_data_files", 3, marks=pytest.mark.nightly),
+    pytest.param("hadoop", "rewrite_deletes", 2, marks=pytest.mark.nightly),
+    pytest.param("sql", "rewrite_manifests", 3, marks=pytest.mark.nightly),
     ("sql", "rewrite_equality_deletes", 3),
-    pytest.param("sql", "rewrite_equality_deletes", 2, marks=ALIKE),
+    pytest.param("sql", "rewrite_equality_deletes", 2, marks=pytest.mark.nightly),
     ("sql", "compute_table_stats", 3),
-    pytest.param("sql", "compute_partition_stats", 3, marks=ALIKE),
+    pytest.param("sql", "compute_partition_stats", 3, marks=pytest.mark.nightly),
     ("sql", "remove_orphan_files", 3),
-    pytest.param("sql", "replace_files", 4, marks=ROOTS),
-    *[pytest.param("sql", op, 4, marks=ROOTS) for op in ("append", "delete", "compact")],
+    pytest.param("sql", "replace_files", 4, marks=pytest.mark.nightly),
     *[
-        pytest.param("sql", op, 4, marks=ROOTS)
+        pytest.param("sql", op, 4, marks=pytest.mark.nightly)
+        for op in ("append", "delete", "compact")
+    ],
+    *[
+        pytest.param("sql", op, 4, marks=pytest.mark.nightly)
         for op in ("rewrite_data_files", "rewrite_manifests", "expire_snapshots")
     ],
-    pytest.param("hadoop", "replace_files", 4, marks=ROOTS),
-    pytest.param("sql", "expire_and_clean_metadata", 3, marks=CLEANED),
-    pytest.param("sql", "rewrite_and_remove_dangling_deletes", 3, marks=DANGLING),
+    pytest.param("hadoop", "replace_files", 4, marks=pytest.mark.nightly),
+    pytest.param("sql", "expire_and_clean_metadata", 3, marks=pytest.mark.nightly),
+    pytest.param("sql", "rewrite_and_remove_dangling_deletes", 3, marks=pytest.mark.nightly),
 ]
 
 
@@ -166,14 +167,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     assert content_of(incoming) == sources
 
 
-@pytest.mark.parametrize(
-    "version",
-    [
-        3,
-        pytest.param(2, marks=pytest.mark.more("the same with position delete files")),
-        pytest.param(4, marks=ROOTS),
-    ],
-)
+@cases("version", fast=[3], nightly=[2, 4])
 def test_a_killed_copy_leaves_the_table_and_no_list(version: int, tmp_path: Path) -> None:
     catalog = create_rows_table("sql", tmp_path, version)
     client = RowCommitter(catalog, EVENTS, KILLED)

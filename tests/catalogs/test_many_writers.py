@@ -8,14 +8,13 @@ catalog, and need more retries than the default.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
-from tests.amounts import RUNS_MORE
+from tests.amounts import WORK
 from tests.services.databases import new_database
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import (
@@ -25,39 +24,34 @@ from tests.support.many_writers import (
     append_in_threads,
     append_many,
 )
+from tests.support.parameters import cases
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3" if RUNS_MORE else "2"))
+APPENDS = 2 * WORK
 
 
-HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")
-GLUE = pytest.mark.more("threads in test_glue_catalog.py")
-MARIADB = pytest.mark.more("the SQL of PostgreSQL, on another server")
-TURNS_ON_POSTGRES = pytest.mark.more("turns on SQLite and in folders, and machines on PostgreSQL")
-MACHINES_ON_SQLITE = pytest.mark.more("machines on PostgreSQL and in folders, processes on SQLite")
-THREADS_IN_FOLDERS = pytest.mark.more("threads on SQLite, and processes in folders")
-
-
-@pytest.mark.parametrize(
+@cases(
     ("kind", "how"),
-    [
+    fast=[
         ("sql", "threads"),
         ("sql", "processes"),
-        pytest.param("hadoop", "threads", marks=THREADS_IN_FOLDERS),
         ("hadoop", "processes"),
-        pytest.param("postgres", "processes", marks=TURNS_ON_POSTGRES),
-        pytest.param("postgres", "threads", marks=TURNS_ON_POSTGRES),
-        pytest.param("mariadb", "processes", marks=MARIADB),
-        pytest.param("hive", "processes", marks=HIVE),
-        pytest.param("hive", "threads", marks=HIVE),
-        pytest.param("glue", "processes", marks=GLUE),
-        pytest.param("sql", "machines", marks=MACHINES_ON_SQLITE),
         ("hadoop", "machines"),
         ("postgres", "machines"),
-        pytest.param("mariadb", "machines", marks=MARIADB),
-        pytest.param("hive", "machines", marks=HIVE),
-        pytest.param("glue", "machines", marks=GLUE),
+    ],
+    nightly=[
+        ("hadoop", "threads"),
+        ("postgres", "processes"),
+        ("postgres", "threads"),
+        ("mariadb", "processes"),
+        ("hive", "processes"),
+        ("hive", "threads"),
+        ("glue", "processes"),
+        ("sql", "machines"),
+        ("mariadb", "machines"),
+        ("hive", "machines"),
+        ("glue", "machines"),
     ],
 )
 def test_no_writer_among_many_gives_up(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
+from tests.amounts import FULL_WORK
 from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
 from tests.support.row_commits import COLUMNS
 from tests.support.table_integrity import metadata_problems, table_problems
@@ -37,10 +37,8 @@ from tests.support.table_integrity import metadata_problems, table_problems
 TRIED: Counter[tuple[str, str]] = Counter()
 """Numbers of tried points by catalog kind and operation."""
 
-ALL = os.environ.get("ICEBERG_FAULTS") == "all"
-"""Whether to try every kind of error at every point, not one kind at every few points."""
 EVERY, AT_MOST = 7, 2
-"""Without `ALL`, every seventh point is tried, or fewer where more than two would be tried.
+"""Without all work, every seventh point is tried, or fewer where more than two would be tried.
 
 An odd step, so that points before and after a call are both tried; another first point for each
 operation and catalog, so that together they try most points.
@@ -306,7 +304,7 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
     every = min(max(EVERY, len(points) // AT_MOST | 1), len(points))
     for number, (at, moment) in enumerate(points):
         kinds: tuple[ErrorKind, ...] = ERROR_KINDS
-        if not ALL:
+        if not FULL_WORK:
             # Choose different points and kinds per operation, but the same ones in every run.
             turn = number + sum(map(ord, f"{lake.kind} {name}"))
             if turn % every:

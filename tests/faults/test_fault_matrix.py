@@ -355,10 +355,6 @@ def lake_of(
     return prepared_lake
 
 
-MORE = pytest.mark.more("the same code of commits on another kind of catalog")
-OF_HIVE = pytest.mark.more("tests/catalogs/test_hive_stopped.py has some, beside a metastore")
-
-
 def cases() -> Iterator[object]:
     """Yield all cases; `make test` tries each operation on one kind of catalog.
 
@@ -372,8 +368,7 @@ def cases() -> Iterator[object]:
             first, *others = kinds
             tried = {first, *others[turn % max(len(others), 1) :][:1]}
         for kind in case.kinds:
-            more = OF_HIVE if kind in HIVE else MORE
-            yield pytest.param(kind, name, marks=[] if kind in tried else [more])
+            yield pytest.param(kind, name, marks=() if kind in tried else pytest.mark.nightly)
 
 
 @pytest.mark.parametrize(("kind", "name"), [*cases()])

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.iceberg_aws import aws_sdk_jar
 from tests.services.rest_fixture import rest_server
-from tests.services.server import Server
+from tests.services.server import Server, absent
 from tests.support.oracle import ORACLE_VERSION, Oracle, OracleUnavailableError, start_oracle
 from tests.support.readings import INTERPRETED, INTERPRETED_QUERY
 from tests.support.rows import PlainRow
@@ -61,16 +61,12 @@ def s3_jars() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def oracle(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Oracle]:
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
     """Yield a Spark session with Iceberg's Java runtime; without the jar, skip or (in CI) fail."""
     try:
         started = start_oracle(tmp_path_factory.mktemp("oracle"), more_jars=s3_jars())
     except OracleUnavailableError as error:
-        if request.config.getoption("--require-oracle"):
-            pytest.fail(f"the oracle is required here: {error}")
-        pytest.skip(str(error))
+        absent("the oracle", str(error))
     yield InterpretedOracle(**vars(started))
     started.spark.stop()
 

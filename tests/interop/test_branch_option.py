@@ -12,14 +12,13 @@ from pyspark.sql import DataFrame
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED_QUERY, java_rows
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
 PLAIN, PARTITIONED = "optional.plain", "optional.partitioned"
-EACH = pytest.mark.parametrize(
-    "table", [pytest.param(PLAIN, marks=pytest.mark.more("the same branches")), PARTITIONED]
-)
+EACH = cases("table", fast=[PARTITIONED], nightly=[PLAIN])
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def test_the_same_rows_and_columns(
     assert spark_rows(ours.collect()) == java_rows(lake, javas)
 
 
-@pytest.mark.more("tests/spark/test_branch_option.py has such queries")
+@pytest.mark.nightly
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)

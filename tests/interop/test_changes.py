@@ -14,9 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import java_rows, our_frame, our_table, snapshot_ids, table_path
 from tests.support.rows import PlainRow, spark_rows
 
@@ -24,10 +25,8 @@ WHOLE_FILES = ("changed.v2", "changed.v3")
 CATALOGS = ("lake", "java_hadoop")
 WITH_DELETES = ("changed.positions", "changed.vectors")
 VERSIONS = dict(zip((*WHOLE_FILES, *WITH_DELETES), (2, 3, 2, 3), strict=True))
-EACH_VERSION = pytest.mark.parametrize(
-    "version", [pytest.param(2, marks=pytest.mark.more("version 3 has the same changes")), 3]
-)
-EVERY_RANGE = RUNS_MORE
+EACH_VERSION = cases("version", fast=[3], nightly=[2])
+EVERY_RANGE = FULL_WORK
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +128,7 @@ def test_the_same_changes_in_every_range(lake: Oracle, version: int) -> None:
     assert spark_rows(by_path.collect()) == rows_of_ranges[1]
 
 
-@pytest.mark.more("the same ranges by other names")
+@pytest.mark.nightly
 def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
     """Ranges of time, loaded by the name of the metadata table and by the procedure."""
     table = WHOLE_FILES[1]
@@ -160,7 +159,7 @@ def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
     assert len(set(counts)) > 3
 
 
-@pytest.mark.more("tests/spark/test_changelog_views.py has this law, and Java refuses such tables")
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", WITH_DELETES)
 def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -> None:
     make(lake, table)

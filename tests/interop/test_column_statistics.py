@@ -107,7 +107,7 @@ def test_counts_are_of_one_snapshot_and_for_sessions_that_want_them(cost_based: 
     assert known_columns(older) == {}
 
 
-@pytest.mark.more("an order of joins, and no row")
+@pytest.mark.nightly
 def test_joins_are_ordered_by_what_is_known(cost_based: Oracle) -> None:
     """Joined with the larger table, 100 rows of the first remain; with the smaller one, 10,000."""
     lake = cost_based

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 from tests.support.table_integrity import table_problems
 
@@ -46,10 +47,8 @@ def make(lake: Oracle, name: str, version: int) -> str:
     return table
 
 
-@pytest.mark.more("tests/unit/table/test_dangling_deletes.py has which go and which stay")
-@pytest.mark.parametrize(
-    "version", [2, pytest.param(3, marks=pytest.mark.more("the same with deletion vectors"))]
-)
+@pytest.mark.nightly
+@cases("version", fast=[2], nightly=[3])
 def test_beside_java(lake: Oracle, version: int) -> None:
     results = []
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):

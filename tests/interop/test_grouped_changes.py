@@ -28,7 +28,7 @@ def shuffles(plan: str) -> int:
     return len(re.findall("Exchange hashpartitioning", plan))
 
 
-@pytest.mark.more("tests/spark/test_grouped_changes.py counts the shuffles of such statements")
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_no_more_shuffles_than_javas(lake: Oracle, plans: list[str], mode: str) -> None:
     merge = (

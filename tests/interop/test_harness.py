@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import sqlite3
 from decimal import Decimal
 
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.parameters import pairs
+from tests.support.parameters import cases, pairs
 
 CATALOGS = ("java_hadoop", "java_sql")
-KEYED = pytest.mark.more("test_native_equality.py deletes such keys, and compares rows")
-WRITTEN = pytest.mark.more("test_position_deletes.py looks at the delete files of such writes")
 
 
 @pytest.mark.parametrize(("format_version", "catalog"), pairs([1, 2, 3], CATALOGS))
@@ -42,7 +41,6 @@ def test_the_hadoop_table_lies_where_the_warehouse_says(oracle: Oracle) -> None:
 
 
 def test_the_sql_table_is_a_row_of_the_sqlite_file(oracle: Oracle) -> None:
-    sqlite3 = pytest.importorskip("sqlite3")
     oracle.sql("CREATE TABLE java_sql.harness.row (id INT) USING iceberg")
     with sqlite3.connect(oracle.sql_file) as connection:
         rows = connection.execute(
@@ -55,7 +53,7 @@ def test_the_sql_table_is_a_row_of_the_sqlite_file(oracle: Oracle) -> None:
     assert location.startswith(f"{oracle.sql_warehouse}/harness/row/metadata/00000-")
 
 
-@KEYED
+@pytest.mark.nightly
 def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, v STRING) USING iceberg")
@@ -67,40 +65,35 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
     assert content == (2,)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sql_type", "literals", "deleted", "remainder"),
-    [
-        pytest.param("INT", ("1", "2"), 1, 2, marks=KEYED),
-        pytest.param("BIGINT", ("1", "2"), 1, 2, marks=KEYED),
-        ("FLOAT", ("1.5", "2.5"), 1.5, 2.5),
-        pytest.param("DOUBLE", ("1.5", "2.5"), 1.5, 2.5, marks=KEYED),
-        pytest.param("BOOLEAN", ("true", "false"), True, False, marks=KEYED),
-        pytest.param("STRING", ("'a'", "'b'"), "a", "b", marks=KEYED),
-        pytest.param(
-            *("DECIMAL(9, 2)", ("1.50", "2.50"), Decimal("1.50"), Decimal("2.50")), marks=KEYED
-        ),
-        pytest.param(
+    fast=[("FLOAT", ("1.5", "2.5"), 1.5, 2.5)],
+    nightly=[
+        ("INT", ("1", "2"), 1, 2),
+        ("BIGINT", ("1", "2"), 1, 2),
+        ("DOUBLE", ("1.5", "2.5"), 1.5, 2.5),
+        ("BOOLEAN", ("true", "false"), True, False),
+        ("STRING", ("'a'", "'b'"), "a", "b"),
+        pytest.param(*("DECIMAL(9, 2)", ("1.50", "2.50"), Decimal("1.50"), Decimal("2.50"))),
+        (
             "DATE",
             ("DATE '2026-01-01'", "DATE '1969-12-31'"),
             dt.date(2026, 1, 1),
             dt.date(1969, 12, 31),
-            marks=KEYED,
         ),
-        pytest.param(
+        (
             "TIMESTAMP",
             ("TIMESTAMP '2026-01-01 01:02:03.000004'", "TIMESTAMP '1969-12-31 23:59:59'"),
             dt.datetime(2026, 1, 1, 1, 2, 3, 4),
             dt.datetime(1969, 12, 31, 23, 59, 59),
-            marks=KEYED,
         ),
-        pytest.param(
+        (
             "TIMESTAMP_NTZ",
             ("TIMESTAMP_NTZ '2026-01-01 01:02:03'", "TIMESTAMP_NTZ '2026-01-02 00:00:00'"),
             dt.datetime(2026, 1, 1, 1, 2, 3),
             dt.datetime(2026, 1, 2),
-            marks=KEYED,
         ),
-        pytest.param("BINARY", ("X'0102'", "X'03'"), b"\x01\x02", b"\x03", marks=KEYED),
+        ("BINARY", ("X'0102'", "X'03'"), b"\x01\x02", b"\x03"),
     ],
 )
 def test_equality_deletes_speak_every_type(
@@ -117,7 +110,7 @@ def test_equality_deletes_speak_every_type(
     assert oracle.table_rows(name) == [(remainder,)]
 
 
-@pytest.mark.more("test_equality_deletes.py deletes by a field of a struct")
+@pytest.mark.nightly
 def test_equality_deletes_reach_nested_fields(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality_nested"
     oracle.sql(f"CREATE TABLE {name} (s STRUCT<x: INT, y: INT>, id INT) USING iceberg")
@@ -147,7 +140,7 @@ def test_equality_deletes_stay_in_their_partition(oracle: Oracle) -> None:
         oracle.write_equality_deletes(name, ["id"], [(1,)])
 
 
-@pytest.mark.more("test_partition_evolution.py and test_random_changes.py have such deletes")
+@pytest.mark.nightly
 def test_equality_deletes_of_an_unpartitioned_spec_are_global(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality_global"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, p INT) USING iceberg")
@@ -176,13 +169,10 @@ def test_position_deletes_remove_rows_by_number(
     assert sorted(row[0] for row in rows if row[1] == second) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("format_version", "granularity", "file_format", "count"),
-    [
-        (2, "partition", "PARQUET", 1),
-        pytest.param(2, "file", "PARQUET", 2, marks=WRITTEN),
-        pytest.param(3, "file", "PUFFIN", 2, marks=WRITTEN),
-    ],
+    fast=[(2, "partition", "PARQUET", 1)],
+    nightly=[(2, "file", "PARQUET", 2), (3, "file", "PUFFIN", 2)],
 )
 def test_merge_on_read_deletes_write_delete_files(
     oracle: Oracle, format_version: int, granularity: str, file_format: str, count: int

@@ -37,9 +37,7 @@ def entry_of(shared: InTurns) -> tuple[dict[str, str], Any]:
     return table["parameters"], table["sd"]
 
 
-@pytest.mark.more(
-    "the turns of the REST and PostgreSQL catalogs, with the swap of the tests of tests/catalogs"
-)
+@pytest.mark.nightly
 @pytest.mark.parametrize("locks", ["true", "false"])
 def test_a_table_changed_in_turns_and_at_once_loses_nothing(shared: InTurns, locks: str) -> None:
     assert shared.ours.load_namespace_properties(("db",))["comment"] == "theirs"

@@ -13,7 +13,7 @@ from tests.support.spark_sessions import run_python
 PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
 
 
-@pytest.mark.more("test_migrated_tables.py compares the same procedures on Spark's own tables")
+@pytest.mark.nightly
 def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:
     """Run in a separate process, because the metastore is fixed when a session starts."""
     answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])

@@ -13,19 +13,17 @@ from pyspark.errors.exceptions.captured import UnsupportedOperationException
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED_QUERY, java_rows, snapshot_ids
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
 V2, V3, PARTS = "between.v2", "between.v3", "between.parts"
-MORE = pytest.mark.more(
-    "tests/spark/test_incremental_reads.py reads partitions, test_native_scan.py `_partition`"
-)
-EACH = pytest.mark.parametrize("table", [V2, V3, pytest.param(PARTS, marks=MORE)])
-EVERY_RANGE = RUNS_MORE
+EACH = cases("table", fast=[V2, V3], nightly=[PARTS])
+EVERY_RANGE = FULL_WORK
 NO_ANCESTOR = ("snapshot {}, the start .* is no ancestor", "{} is not a parent ancestor of end")
 ONE_SNAPSHOT = "appends between snapshots, and {} for one snapshot; keep one"
 NO_RANGES = "Incremental append scan is not supported"
@@ -127,7 +125,7 @@ def test_the_same_hidden_columns_and_lineage(lake: Oracle, table: str) -> None:
     assert len(both(lake, table, bounds(ids_of(lake, table)[0], None), *hidden)) == 35
 
 
-@pytest.mark.more("tests/spark/test_incremental_reads.py has such queries")
+@pytest.mark.nightly
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)
@@ -189,7 +187,7 @@ def ids(lake: Oracle) -> list[int]:
     return ids_of(lake, V3)
 
 
-@pytest.mark.more("tests/spark/test_incremental_reads.py and tests/unit/table have what is refused")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("place", "options", "ours", "javas"),
     [

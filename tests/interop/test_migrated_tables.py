@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import Table, install, load_catalog
 from iceberg_pyspark.spec.partitioning import partition_key
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 
 CATALOG = "spark.sql.catalog.spark_catalog"
@@ -146,14 +147,14 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("file_format", "is_partitioned", "arguments"),
-    [
+    fast=[
         ("parquet", True, ", map('p', 'q', 'format-version', '3')"),
         ("parquet", False, ""),
         ("orc", True, ", drop_backup => true"),
-        pytest.param("orc", False, ", backup_table_name => 'kept_{}'", marks=pytest.mark.more),
     ],
+    nightly=[("orc", False, ", backup_table_name => 'kept_{}'")],
 )
 def test_equal_tables_become_equal_tables(
     sides: dict[str, SparkSession],

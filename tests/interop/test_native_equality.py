@@ -16,7 +16,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield installed
 
 
-@pytest.mark.more("java_writes/test_equality_deletes.py has rows of files that came later")
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, version: int) -> None:
     name = f"keyed.sequence_v{version}"
@@ -43,7 +43,7 @@ def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, versio
     assert "MapInArrow" not in plan
 
 
-@pytest.mark.more("test_equality_deletes.py deletes nulls, and reads natively too")
+@pytest.mark.nightly
 def test_nulls_are_equal_where_a_null_was_deleted(lake: Oracle) -> None:
     name = "keyed.nulls"
     table = f"java_hadoop.{name}"
@@ -85,7 +85,7 @@ def test_a_delete_of_one_partition_leaves_the_others_and_specs_alone(lake: Oracl
     same_rows(lake, "select count(*) from {t}." + name + " where g = 2")
 
 
-@pytest.mark.more("test_equality_deletes.py changes such columns, and reads natively too")
+@pytest.mark.nightly
 def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) -> None:
     name = "keyed.evolved"
     table = f"java_hadoop.{name}"

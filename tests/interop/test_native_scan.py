@@ -8,9 +8,10 @@ import pytest
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_delete_files
 from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
 
@@ -41,7 +42,7 @@ def test_spark_takes_a_table_for_as_large_as_the_connector_says(lake: Oracle, co
     assert bytes_of("lake") == bytes_of("java_hadoop")
 
 
-@pytest.mark.more("tests/spark/test_native_sessions.py has views with different filters")
+@pytest.mark.nightly
 def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
     lake.sql("create table java_hadoop.native.reused using iceberg as " + ROWS)
     frame = lake.spark.table("lake.native.reused")
@@ -93,22 +94,17 @@ def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     by_format = lake.spark.read.format("iceberg-py").load(path)
     assert by_format.count() == lake.spark.table(f"java_hadoop.{name}").count()
     of_values = ["count(g)", "count(distinct g)", "count(*) filter (where id > 3)"]
-    for count in of_values if RUNS_MORE else of_values[2:]:
+    for count in of_values if FULL_WORK else of_values[2:]:
         assert "IcebergPyParquetScan" in same_rows(lake, f"select {count} from {{t}}.{name}")
     assert "IcebergPyParquetScan" in same_rows(lake, query + " where id > 50")
     lake.write_equality_deletes(f"java_hadoop.{name}", ["id"], [(1,), (2,)])
     assert "IcebergPyParquetScan" in same_rows(lake, query)
 
 
-DRIVER = pytest.mark.more("the driver reads deletes elsewhere here and in test_row_level.py")
-
-
-@pytest.mark.parametrize(
+@cases(
     ("read_by", "version"),
-    [
-        *(pytest.param("driver", version, marks=DRIVER) for version in (2, 3)),
-        *(("executors", version) for version in (2, 3)),
-    ],
+    fast=[("executors", version) for version in (2, 3)],
+    nightly=[("driver", version) for version in (2, 3)],
 )
 def test_deleted_rows_stay_deleted(
     lake: Oracle, version: int, read_by: str, monkeypatch: pytest.MonkeyPatch
@@ -136,21 +132,16 @@ def test_deleted_rows_stay_deleted(
     same_rows(lake, "select count(*), sum(d) from {t}." + name + " where g = 2 and id < 50")
 
 
-OF_PARTS = pytest.mark.more(
-    "executors read Parquet in the test above, and test_row_level.py has other formats"
-)
-
-
-@pytest.mark.parametrize(
+@cases(
     ("granularity", "delete_format", "spec"),
-    [
+    fast=[
         ("file", "parquet", ""),
         ("file", "parquet", "partitioned by (bucket(2, id))"),
         ("partition", "parquet", ""),
         ("partition", "parquet", "partitioned by (g)"),
         ("partition", "avro", "partitioned by (g)"),
-        pytest.param("file", "orc", "", marks=OF_PARTS),
     ],
+    nightly=[("file", "orc", "")],
 )
 def test_position_delete_files_that_executors_read(
     lake: Oracle, granularity: str, delete_format: str, spec: str, monkeypatch: pytest.MonkeyPatch
@@ -182,9 +173,7 @@ def test_position_delete_files_that_executors_read(
     same_rows(lake, query)
 
 
-@pytest.mark.more(
-    "java_writes/test_schema_evolution.py changes such columns, and reads natively too"
-)
+@pytest.mark.nightly
 def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:
     name = "native.evolved"
     lake.sql(f"create table java_hadoop.{name} using iceberg as " + ROWS)
@@ -202,7 +191,7 @@ def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:
     same_rows(lake, "select id, text from {t}." + name + " where d is null and text < '3'")
 
 
-@pytest.mark.more("test_native_equality.py deletes such keys, and adds one again")
+@pytest.mark.nightly
 def test_equality_deletes_are_applied(lake: Oracle) -> None:
     name = "java_hadoop.native.keyed"
     lake.sql(f"create table {name} using iceberg as " + ROWS)

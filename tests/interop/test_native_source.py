@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
-EVERY_QUERY = RUNS_MORE
+EVERY_QUERY = FULL_WORK
 """Whether to run more queries and filters of the same kinds."""
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
@@ -50,7 +50,7 @@ def read_schemas(plan: str) -> list[str]:
     return re.findall(r"ReadSchema: struct<(.*?)>", plan)
 
 
-@pytest.mark.more("tests/spark/test_reads.py has both paths")
+@pytest.mark.nightly
 def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -> None:
     name = "source.plain"
     table = f"java_hadoop.{name}"
@@ -75,7 +75,7 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
         assert_alike(lake, name, "select * from {t} where rand(7) < 2 and id < 5")
 
 
-@pytest.mark.more("tests/spark/test_reads.py has frames and options of snapshots")
+@pytest.mark.nightly
 def test_a_frame_keeps_its_snapshot_and_options_choose_one(lake: Oracle) -> None:
     name = "source.pinned"
     table = f"java_hadoop.{name}"

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sql
 from tests.support.native_lake import native_lake
 from tests.support.nested_changes import BY_NAME, COLUMNS, PAIRS, ROWS, source, statements
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
@@ -79,13 +80,7 @@ def test_fields_are_stored_by_name(lake: Oracle, mode: str) -> None:
             assert isinstance(outcome, list), (kind, what, outcome)
 
 
-@pytest.mark.parametrize(
-    "coerced",
-    [
-        "true",
-        pytest.param("false", marks=pytest.mark.more("true shows all other outcomes")),
-    ],
-)
+@cases("coerced", fast=["true"], nightly=["false"])
 def test_other_fields(lake: Oracle, coerced: str) -> None:
     """A missing field is refused unless Spark is told to fill it in, an unknown one unless the
     table may evolve.
@@ -106,13 +101,7 @@ def test_other_fields(lake: Oracle, coerced: str) -> None:
         assert all(o.startswith("INCOMPATIBLE_DATA_FOR_TABLE.") for o in refusals)
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "copy-on-write",
-        pytest.param("merge-on-read", marks=pytest.mark.more("the values are the same")),
-    ],
-)
+@cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
 def test_required_fields(lake: Oracle, mode: str) -> None:
     """A null in a required field is an error of the rows that would have it."""
     columns = "id int not null, c struct<a: int not null, b: string>, v int"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
-from tests.support.parameters import MORE, pairs
+from tests.support.parameters import pairs
 
 ROWS = 60_000
-SEEDS = [0, 1, 2, *(pytest.param(seed, marks=MORE) for seed in range(3, 12))]
+SEEDS = [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 12))]
 # The tables of a seed's conditions, one after the other.
 TABLES_OF_A_SEED = ["plain_java", "striped_java", "bloomed_ours", "parted_ours"]
-if RUNS_MORE:
+if FULL_WORK:
     TABLES_OF_A_SEED += ["plain_ours", "striped_ours", "bloomed_java", "parted_java"]
 DIGEST = "count(*), sum(id), bit_xor(xxhash64(id, i, s, day, c, flag, raw, st))"
 # The texts have different lengths and increase with the id, so bounds of row groups separate some
@@ -215,7 +215,7 @@ def condition(choose: random.Random, depth: int) -> str:
     return f"not {joined}" if choose.random() < 0.15 else joined
 
 
-@pytest.mark.more("the conditions of the next tests, at random")
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_conditions_find_the_rows_of_a_plain_copy(lake: Oracle, seed: int) -> None:
     choose = random.Random(seed)

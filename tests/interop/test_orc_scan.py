@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, plan_of, same_rows
 from tests.support.oracle import Oracle
-from tests.support.parameters import pairs
+from tests.support.parameters import cases, pairs
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
-EVERY_READ = RUNS_MORE
+EVERY_READ = FULL_WORK
 """Whether tests make every read, or of several similar reads only some, as in `make test`."""
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
@@ -292,10 +292,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    "vectorized",
-    ["true", pytest.param("false", marks=pytest.mark.more("Spark's reader row by row"))],
-)
+@cases("vectorized", fast=["true"], nightly=["false"])
 def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
     arrays = ", ".join(
         f"array({', '.join(f'cast({v} as {kind})' for v in values.split(', '))}, null)"
@@ -311,7 +308,7 @@ def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
             native(lake, name, f"select v{i} from {{t}} where v{i} is not null")
 
 
-KATHMANDU = pytest.param("Asia/Kathmandu", marks=pytest.mark.more("one more zone"))
+KATHMANDU = pytest.param("Asia/Kathmandu", marks=pytest.mark.nightly)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", KATHMANDU])
@@ -366,7 +363,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.more("tests/spark/test_reader_settings.py sets all of the reader at once")
+@pytest.mark.nightly
 def test_settings_of_orc_change_no_rows(lake: Oracle) -> None:
     rows = f"select *, date'1969-01-01' day, named_struct('a', d) st from ({ROWS})"
     name = orc_table(lake, "settings", rows)
@@ -439,7 +436,7 @@ def test_a_damaged_file_is_an_error_that_names_it(lake: Oracle, kind: str) -> No
         frame.collect()
 
 
-@pytest.mark.more("tests/spark/test_orc_reads.py reads them both ways")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("version", "partitioned"),
     pairs([2, 3], ["", "partitioned by (g)", "partitioned by (days(day))"]),
@@ -481,7 +478,7 @@ def test_a_join_leaves_out_orc_files_that_it_needs_not(lake: Oracle) -> None:
     assert "MapInArrow" not in plan
 
 
-@pytest.mark.more("tests/spark/test_grouped_scans.py joins such tables of Parquet")
+@pytest.mark.nightly
 def test_orc_tables_that_are_partitioned_alike_are_joined_without_a_shuffle(lake: Oracle) -> None:
     bucketed = "partitioned by (bucket(4, id))"
     one, other = (orc_table(lake, f"alike_{i}", partitioned=bucketed) for i in range(2))

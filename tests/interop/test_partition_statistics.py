@@ -11,7 +11,7 @@ import pytest
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.outcomes import Done
 from iceberg_pyspark.changes.updates import RemovePartitionStatistics
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
@@ -132,7 +132,7 @@ def test_the_same_rows(lake: Oracle, version: int) -> None:
 
     in_turns()
     steps = [("lake", "java_hadoop"), ("java_hadoop", "lake")]
-    if RUNS_MORE:
+    if FULL_WORK:
         steps.append(("lake", "lake"))
     for number, (before, after) in enumerate(steps):
         forget(ours)

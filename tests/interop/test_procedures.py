@@ -20,6 +20,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 
@@ -128,19 +129,17 @@ def test_orphan_files(lake: Oracle) -> None:
     assert lake.sql(call).collect() == []
 
 
-OF_A_MODE = pytest.mark.more("tests/unit/table/test_remove_orphan_files.py has every mode")
 SAME_STORE = "equal_schemes => map('s3', 'file'), equal_authorities => map('bucket', '')"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "orphans"),
-    [
-        pytest.param("prefix_mismatch_mode => 'ERROR'", None, marks=OF_A_MODE),
+    fast=[
         ("equal_schemes => map('s3', 'file')", None),
-        pytest.param("prefix_mismatch_mode => 'Ignore'", 0, marks=OF_A_MODE),
         ("prefix_mismatch_mode => 'DELETE'", 1),
         (SAME_STORE, 0),
     ],
+    nightly=[("prefix_mismatch_mode => 'ERROR'", None), ("prefix_mismatch_mode => 'Ignore'", 0)],
 )
 def test_a_file_with_the_path_of_a_needed_file_of_another_store(
     lake: Oracle, arguments: str, orphans: int | None
@@ -277,10 +276,7 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
     assert actual[0] == actual[1]
 
 
-@pytest.mark.parametrize(
-    "file_format",
-    ["orc", pytest.param("avro", marks=pytest.mark.more("test_snapshot_tables.py has Avro files"))],
-)
+@cases("file_format", fast=["orc"], nightly=["avro"])
 def test_added_folders_of_other_formats(lake: Oracle, tmp_path: Path, file_format: str) -> None:
     """Partitions are folders `day=.../name=...`, and the files have no field ids."""
     source = tmp_path / "source"

@@ -1,21 +1,21 @@
 """Random queries on tables with deletes and evolution: native, portable, Java and plain rows agree.
 
-The seed fixes the queries; ICEBERG_RANDOM_QUERIES=<seed>:<how many> selects others.
+The seed fixes the queries.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 
+from tests.amounts import WORK
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
-SEED, QUERIES = map(int, os.environ.get("ICEBERG_RANDOM_QUERIES", "1:8").split(":"))
+SEED, QUERIES = 1, 8 * WORK
 
 TABLES = ("unpartitioned", "by_days", "by_value")
 COLUMNS = ("id", "p", "s", "ts", "d", "x", "n", "added")
@@ -171,9 +171,7 @@ def offer(lake: Oracle, name: str) -> None:
     portable.createOrReplaceTempView(f"portable_{name}")
 
 
-@pytest.mark.more(
-    "test_sql_catalog.py has joins beside Java, tests/spark/test_paths_agree.py random reads"
-)
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(QUERIES))
 def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -> None:
     query = Queries(random.Random(SEED * 1_000 + number)).query()

@@ -129,7 +129,7 @@ def test_both_refuse_the_arguments(
             view(lake, catalog, arguments)
 
 
-@pytest.mark.more("tests/spark/test_procedures.py has the error of a missing table")
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", ["refused_changes.none", "nowhere.none"])
 def test_a_missing_table_is_the_error_of_a_read(lake: Oracle, table: str) -> None:
     for catalog in CATALOGS:

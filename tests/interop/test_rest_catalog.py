@@ -12,13 +12,13 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.changes.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.services.server import Server
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
 
-TURNS = 3 if RUNS_MORE else 2
+TURNS = 3 if FULL_WORK else 2
 
 
 def rows(*ids: int) -> pa.Table:

@@ -32,34 +32,7 @@ OPTIONS = {
 VERSIONS = {"formats": (3,), "specs": (2,), "older spec": (2,), "two delete files": (2,)}
 """The format versions of cases that run on one version; other cases run on versions 2 and 3."""
 
-MORE = pytest.mark.more("the same options on a table of version 2")
-SHOWN_ELSEWHERE = {
-    "curve": pytest.mark.more(
-        "tests/unit/table/test_sorted_rewrites.py sorts by curves, test_random_changes.py sorts too"
-    ),
-    "specs": pytest.mark.more(
-        "tests/unit/table/test_rewrite_data_files.py rewrites files of several specs"
-    ),
-    "older spec": pytest.mark.more(
-        "tests/unit/table/test_rewrite_options.py has these options and the specs of new files"
-    ),
-    "two delete files": pytest.mark.more(
-        "tests/unit/table/test_rewrite_data_files.py chooses files by this threshold"
-    ),
-}
-
-
-def marks_of(case: str, version: int) -> list[pytest.MarkDecorator]:
-    if version == 2 and case not in VERSIONS:
-        return [MORE]
-    return [SHOWN_ELSEWHERE[case]] if case in SHOWN_ELSEWHERE else []
-
-
-CASES = [
-    pytest.param(case, v, marks=marks_of(case, v))
-    for case in OPTIONS
-    for v in VERSIONS.get(case, (2, 3))
-]
+CASES = [pytest.param(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +133,7 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.more(
-    "tests/unit/table/test_rewrite_data_files.py chooses by size, test_sorted_rewrites.py cuts"
-)
+@pytest.mark.nightly
 def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
     """A single file above `max-file-size-bytes` is rewritten to files of about the target size."""
     target = 1024 * 1024

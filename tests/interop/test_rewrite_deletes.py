@@ -79,9 +79,7 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
     assert schemas[0] == schemas[1]
 
 
-@pytest.mark.more(
-    "the random tables of tests/unit/table/test_rewrite_deletes.py have several specs"
-)
+@pytest.mark.nightly
 def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     """Java groups delete files by the fields of all specs, and refuses a group of two specs."""
     table = make(lake, "two_specs", 2)
@@ -103,7 +101,7 @@ def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     whole(lake, table)
 
 
-@pytest.mark.more("tests/unit/table/test_rewrite_deletes.py has it, and Java has nothing like it")
+@pytest.mark.nightly
 def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     table = make(lake, "upgraded", 2)
     lake.sql(f"DELETE FROM {table} WHERE id IN (0, 1, 10)")
@@ -121,7 +119,7 @@ def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     whole(lake, table)
 
 
-@pytest.mark.more("tests/unit/table/test_rewrite_deletes.py has it, and Java has nothing like it")
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes(lake: Oracle, version: int) -> None:
     name = f"upserted{version}"

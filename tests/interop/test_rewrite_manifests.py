@@ -67,7 +67,7 @@ def test_beside_java(lake: Oracle, version: int) -> None:
     assert table_problems(our_table(lake, f"java_hadoop.rewritten.ours{version}")) == []
 
 
-@pytest.mark.more("tests/unit/table/test_rewrite_manifests.py sorts by fields")
+@pytest.mark.nightly
 def test_sorted_by_a_partition_field(lake: Oracle) -> None:
     results = []
     for catalog, name in (("java_hadoop", "their_order"), ("lake", "our_order")):

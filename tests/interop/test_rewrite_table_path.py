@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import Row
 
 from iceberg_pyspark import load_table
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.table_integrity import table_problems
 
 
@@ -64,17 +65,14 @@ def carry_out(result: dict[str, str]) -> None:
         shutil.copy(source.removeprefix("file:"), target)
 
 
-@pytest.mark.parametrize(
-    "version",
-    [*(pytest.param(v, marks=pytest.mark.more("the same copies")) for v in (1, 2)), 3],
-)
+@cases("version", fast=[3], nightly=[*(v for v in (1, 2))])
 def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version: int) -> None:
     table = make(lake, version)
     name = f"t{version}"
     lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
     query = f"SELECT id, p{lineage} FROM"
     steps = [""]
-    if RUNS_MORE:
+    if FULL_WORK:
         # Such copies are in tests/unit/table/test_rewrite_table_path.py too.
         steps.append(", start_version => 'v3.metadata.json'")
     for step, more in enumerate(steps):

@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.native_read import deletion_vectors, position_delete_files
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import MORE
+from tests.support.parameters import cases
 from tests.support.readings import our_frame
 from tests.support.rows import PlainRow
 
@@ -84,15 +84,14 @@ def rows_of_both(lake: Oracle, name: str, columns: str) -> tuple[list[PlainRow],
     return [r[1:] for r in both if r[0] == 0], [r[1:] for r in both if r[0] == 1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "mode", "read_by"),
-    [
+    fast=[
         (3, "merge-on-read", "driver"),
         (2, "merge-on-read", "executors"),
         (3, "copy-on-write", "driver"),
-        pytest.param(3, "merge-on-read", "executors", marks=MORE),
-        pytest.param(2, "merge-on-read", "driver", marks=MORE),
     ],
+    nightly=[(3, "merge-on-read", "executors"), (2, "merge-on-read", "driver")],
 )
 def test_the_same_statements_leave_the_same_rows(
     lake: Oracle, version: int, mode: str, read_by: str, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +179,7 @@ def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
     """Each writer merges the other's position deletes and vectors, also after an upgrade."""
     name = "changes.both"
     # The same statements in the same order leave two equal tables.
-    sides = WHOSE if RUNS_MORE else WHOSE[:1]
+    sides = WHOSE if FULL_WORK else WHOSE[:1]
     make_pair(lake, name, 2, "merge-on-read", sides)
     for version in (2, 3):
         for whose in sides:
@@ -250,10 +249,7 @@ def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle)
     assert sorted(map(tuple, lake.sql(f"select id from lake.{name}").collect())) == expected
 
 
-@pytest.mark.parametrize(
-    "file_format",
-    ["orc", pytest.param("avro", marks=pytest.mark.more("the same statements"))],
-)
+@cases("file_format", fast=["orc"], nightly=["avro"])
 def test_delete_files_of_other_formats_are_read_by_the_other(
     lake: Oracle, file_format: str
 ) -> None:

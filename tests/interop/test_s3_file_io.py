@@ -10,12 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import TableCatalog, install, load_catalog
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.interop.conftest import s3_jars
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.services.rest_fixture import VERSION, rest_server
 from tests.services.s3 import s3_server
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
@@ -85,9 +86,7 @@ def catalog(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 installed.uninstall()
 
 
-@pytest.mark.parametrize(
-    "version", [3, pytest.param(2, marks=pytest.mark.more("the same requests to S3"))]
-)
+@cases("version", fast=[3], nightly=[2])
 def test_a_table_in_s3_changed_in_turns(catalog: SharedCatalog, version: int) -> None:
     """Both sides change it by each writer of data files and of delete files."""
     oracle, name = catalog.oracle, f"db.v{version}"
@@ -101,7 +100,7 @@ def test_a_table_in_s3_changed_in_turns(catalog: SharedCatalog, version: int) ->
     source = "(SELECT 0L id, 'm' v, 'p0' p UNION ALL SELECT 90L, 'm', 'p4') s"
     merge = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
 
-    def change(statement: str, *, is_read: bool = RUNS_MORE) -> None:
+    def change(statement: str, *, is_read: bool = FULL_WORK) -> None:
         oracle.sql(statement)
         if is_read:
             check(statement)
@@ -116,7 +115,7 @@ def test_a_table_in_s3_changed_in_turns(catalog: SharedCatalog, version: int) ->
     change(f"INSERT INTO {ours} {insert}")
     with configured(oracle.spark, {NATIVE: "false"}):
         change(f"INSERT INTO {ours} SELECT id + 20, v, p FROM ({insert})")
-    for delete in deletes if RUNS_MORE else ():
+    for delete in deletes if FULL_WORK else ():
         change(delete)
     change(f"MERGE INTO {ours} t USING {source} {merge}", is_read=True)
     change(f"UPDATE {java} SET v = 'x' WHERE id IN (3, 90)")

@@ -1,7 +1,7 @@
 """Equal random changes by this package and by Java, each on its own table, give equal rows.
 
 Java makes some of the changes of our table, so each writer continues from the other's state. The
-test runs one in 25 of the profile's examples: ICEBERG_EXAMPLES=2500 (`conftest.py`) runs 100.
+test runs one in 20 of the profile's examples.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from tests.support import avro_sources
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 COLUMNS = (
@@ -75,13 +76,10 @@ def facts(lake: Oracle, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("file_format", "partitioned"),
-    [
-        ("parquet", True),
-        pytest.param("parquet", False, marks=pytest.mark.more("fewer partitions")),
-        pytest.param("orc", True, marks=pytest.mark.more("test_migrated_tables.py has ORC files")),
-    ],
+    fast=[("parquet", True)],
+    nightly=[("parquet", False), ("orc", True)],
 )
 def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     source = f"{file_format}_{partitioned}".lower()
@@ -112,10 +110,7 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
 
 
-@pytest.mark.parametrize(
-    "has_local_times",
-    [False, pytest.param(True, marks=pytest.mark.more("a type that Java's reader lacks"))],
-)
+@cases("has_local_times", fast=[False], nightly=[True])
 def test_java_reads_avro_tables_that_it_does_not_take_over(
     lake: Oracle, tmp_path: Path, has_local_times: bool
 ) -> None:
@@ -173,7 +168,7 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
         assert count == 1
 
 
-@pytest.mark.more("test_procedures.py adds files of folders on both sides, as a table has them")
+@pytest.mark.nightly
 def test_files_of_a_table(lake: Oracle) -> None:
     """Each side adds the files of a Spark table to its own Iceberg table."""
     make(lake, "added", "parquet", partitioned=True)

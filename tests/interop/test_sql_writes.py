@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.both_writers import (
     COUNTS,
     JAVAS,
@@ -23,7 +23,7 @@ from tests.support.oracle import Oracle
 from tests.support.readings import our_table
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-EVERY_STATEMENT = RUNS_MORE
+EVERY_STATEMENT = FULL_WORK
 """Whether to run each statement, or of several alike only some, as in `make test`."""
 
 
@@ -93,7 +93,7 @@ def test_tables_are_created_and_replaced_as_java_does(lake: Oracle) -> None:
     assert lake.spark.table(f"{OURS}.writes.ctas_by_lake").columns == ["g", "z"]
 
 
-@pytest.mark.more("tests/unit/commits/test_spec_changes.py has the fields of version 1")
+@pytest.mark.nightly
 def test_version_1_keeps_the_places_of_partition_fields(lake: Oracle) -> None:
     both(
         lake,
@@ -177,7 +177,7 @@ def test_rows_are_sorted_as_the_table_asks(lake: Oracle) -> None:
         assert any(v[:2] != sorted(v)[:2] for v in by_file.values())
 
 
-@pytest.mark.more("test_rows_lie_in_the_partitions_and_files_that_java_makes counts files too")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "adaptive"),
     [("none", "true"), ("hash", "true"), ("range", "true"), ("hash", "false")],
@@ -197,9 +197,7 @@ def test_as_few_files_as_java_writes(lake: Oracle, mode: str, adaptive: str) -> 
         lake.spark.conf.set("spark.sql.adaptive.enabled", "true")
 
 
-@pytest.mark.more(
-    "test_branch_writes.py writes to branches, test_cherry_picks.py has staged snapshots"
-)
+@pytest.mark.nightly
 def test_branches_and_staged_snapshots(lake: Oracle) -> None:
     def staged(lake: Oracle, table: str) -> None:
         lake.spark.conf.set("spark.wap.id", "audit-1")

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.both_writers import JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table, snapshot_ids
@@ -64,7 +64,7 @@ OVERWRITES: list[tuple[str, str | None, str, bool]] = [
     ("partitions", "serializable", "insert into {t} values (9, 1)", False),
     ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3", False),
 ]
-if not RUNS_MORE:
+if not FULL_WORK:
     # The isolation levels differ alike in tests/unit/table/test_commit_conflicts.py.
     OVERWRITES = [OVERWRITES[i] for i in (0, 1, 3, 5)]
 
@@ -125,7 +125,7 @@ CHANGES: list[tuple[str, str, str, bool, str, int]] = [
     (UPDATE, "merge-on-read", "256m", False, "none", 4),
     ("delete from {t} where mod(id, 2) = 0", "copy-on-write", "256m", False, "hash", 1),
 ]
-if RUNS_MORE:
+if FULL_WORK:
     CHANGES += [
         (change, mode, size, partitioned, by, 1 if (size, by) == ("256m", "hash") else 4)
         for change, modes in (
@@ -139,7 +139,7 @@ if RUNS_MORE:
     ]
 
 
-@pytest.mark.more("counts files of Java, which groups rows by the hash of random file names")
+@pytest.mark.nightly
 def test_an_advisory_size_decides_how_many_files_a_change_writes(lake: Oracle) -> None:
     counts: dict[str, list[int]] = {OURS: [], JAVAS: []}
     for writer, of_writer in counts.items():

@@ -28,7 +28,7 @@ from jobs.find_java import find_java_home
 from tests.releases.releases import LACKING, RELEASES
 from tests.releases.spark_jars import JarsUnavailableError, download_jars, jars_of
 from tests.services import gcs_connector, hadoop_azure
-from tests.services.server import SERVICES
+from tests.services.server import SERVICES, absent
 from tests.support.spark_sessions import QUICK_JVM, SPARK_HOME
 
 _COMPILER = ("janino-", "commons-compiler-")
@@ -90,9 +90,9 @@ def _loader(gateway: Any, jars: list[Path], parent: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def jvm(pytestconfig: pytest.Config) -> Iterator[ReleaseJvm]:
+def jvm() -> Iterator[ReleaseJvm]:
     download_jars(RELEASES)
-    jars = release_jars(RELEASES[-1], pytestconfig)
+    jars = release_jars(RELEASES[-1])
     result = ReleaseJvm(next(jar for jar in jars if jar.name.startswith("py4j")))
     yield result
     result.stop()
@@ -104,13 +104,11 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "user_folder", lambda _name: None)
 
 
-def release_jars(release: str, config: pytest.Config) -> list[Path]:
+def release_jars(release: str) -> list[Path]:
     try:
         return jars_of(release)
     except JarsUnavailableError as e:
-        if config.getoption("--require-oracle"):
-            raise
-        pytest.skip(str(e))
+        absent(f"the jars of {release}", str(e))
 
 
 def s3a_jars_for(jars: list[Path]) -> list[Path]:
@@ -132,10 +130,8 @@ def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_module_compiles_and_every_internal_is_there(
-    release: str, jvm: ReleaseJvm, pytestconfig: pytest.Config
-) -> None:
-    jars = release_jars(release, pytestconfig)
+def test_every_module_compiles_and_every_internal_is_there(release: str, jvm: ReleaseJvm) -> None:
+    jars = release_jars(release)
     stores = {
         RENEWED_S3A: s3a_jars_for(jars),
         GOOGLE_FILES: gcs_connector.made_jars(),
@@ -156,7 +152,7 @@ def test_every_module_compiles_and_every_internal_is_there(
 
 
 def test_a_module_that_does_not_compile_leaves_the_others(
-    jvm: ReleaseJvm, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+    jvm: ReleaseJvm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "row_level"
     monkeypatch.setattr(
@@ -165,7 +161,7 @@ def test_a_module_that_does_not_compile_leaves_the_others(
         lambda module: "class A { B b; }" if module == broken else source_of(module),
     )
     # these jars lack the file systems of object stores, so the modules that need them are left out
-    with jvm.gateway(release_jars(RELEASES[-1], pytestconfig)) as gateway:
+    with jvm.gateway(release_jars(RELEASES[-1])) as gateway:
         modules = load_modules(gateway)
         again = load_modules(gateway)
         class_presence = {

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-
 from iceberg_pyspark.spark.bridge.features import FEATURES
 from tests.releases.__main__ import run_on, summary
 from tests.releases.environments import EnvironmentUnavailableError
 from tests.releases.releases import LACKING
+from tests.services.server import absent
+from tests.support.parameters import cases
 
 
-@pytest.mark.parametrize(
-    "release",
-    ["4.0.5", pytest.param("4.1.0", marks=pytest.mark.more("the tests of 4.1 run on its newest"))],
-)
-def test_all_first_steps_give_the_right_rows(release: str, pytestconfig: pytest.Config) -> None:
+@cases("release", fast=["4.0.5"], nightly=["4.1.0"])
+def test_all_first_steps_give_the_right_rows(release: str) -> None:
     try:
         actual = run_on(release)
     except EnvironmentUnavailableError as e:
-        if pytestconfig.getoption("--require-oracle"):
-            raise
-        pytest.skip(str(e))
+        absent(f"Spark {release}", str(e))
     assert actual["release"] == release
     assert actual["native"], actual["described"]
     lacking = {f.name for f in FEATURES if {*f.internals} & LACKING.get(release, set())}

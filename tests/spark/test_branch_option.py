@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 PLAIN = "optional.db.plain"
 PARTITIONED = "optional.db.partitioned"
-BOTH = [pytest.param(PLAIN, marks=pytest.mark.more("the same branches")), PARTITIONED]
+BOTH = [pytest.param(PLAIN, marks=pytest.mark.nightly), PARTITIONED]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     with sqlite_lake(spark, tmp_path_factory.mktemp("optional"), "optional") as lake:
-        for table in (PLAIN, PARTITIONED) if RUNS_MORE else (PARTITIONED,):
+        for table in (PLAIN, PARTITIONED) if FULL_WORK else (PARTITIONED,):
             make(lake, table, "partitioned by (g)" if table == PARTITIONED else "")
         yield lake
 
@@ -53,7 +53,7 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(r.id for r in frame.select("id").collect())
 
 
-@pytest.mark.more("tests/interop/test_branch_option.py has such reads beside Java")
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", BOTH)
 def test_a_branch_is_read_with_the_columns_of_the_table(
     session: IcebergSession, table: str
@@ -84,7 +84,7 @@ def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str
     assert read(session, table, "b").selectExpr("_file").distinct().count() == files.count()
 
 
-@pytest.mark.more("tests/interop/test_branch_option.py joins and unites branches as Java does")
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", BOTH)
 def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -> None:
     b, c, main = (read(session, table, name) for name in ("b", "c", None))
@@ -100,8 +100,6 @@ def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -
     assert sorted(map(tuple, twice.collect())) == [(1, 12, 12), (2, 12, 12)]
 
 
-@pytest.mark.once("4.1 is asked the same of ranges in test_incremental_reads.py")
-@pytest.mark.release("Spark compares scans")
 def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> None:
     for name in ("b", "c"):
         read(session, PARTITIONED, name).createOrReplaceTempView(f"of_{name}")
@@ -115,8 +113,6 @@ def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> N
     assert sorted(map(tuple, late.collect())) == [(1, 21), (11, 21)]
 
 
-@pytest.mark.once("4.1 is asked the same of ranges in test_incremental_reads.py")
-@pytest.mark.release("Spark's cache finds plans")
 def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession) -> None:
     table = "optional.db.cached"
     make(session, table, "")
@@ -138,9 +134,7 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         session.spark.catalog.clearCache()
 
 
-@pytest.mark.more("cached rows are as new, as above")
-@pytest.mark.once("4.1 refreshes tables in test_sql_catalog.py")
-@pytest.mark.release("Spark refreshes tables")
+@pytest.mark.nightly
 def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: IcebergSession) -> None:
     table = "optional.db.again"
     make(session, table, "")
@@ -151,7 +145,7 @@ def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: Iceber
     assert ids(read(session, table, "b")) == [1, 11, 12, 13]
 
 
-@pytest.mark.more("tests/interop/test_branch_option.py has an audited branch beside Java")
+@pytest.mark.nightly
 def test_the_option_comes_before_the_branch_of_an_audit(session: IcebergSession) -> None:
     table = "optional.db.audited"
     make(session, table, "tblproperties ('write.wap.enabled' = 'true')")
@@ -189,7 +183,7 @@ def test_main_of_a_table_without_a_snapshot(session: IcebergSession) -> None:
     assert ids(spark.table(f"{empty}.branch_main")) == ids(spark.table(empty)) == [3]
 
 
-@pytest.mark.more("test_incremental_reads.py merges from what an option chooses of a table")
+@pytest.mark.nightly
 def test_a_source_of_a_merge(session: IcebergSession) -> None:
     table = "optional.db.merged"
     make(session, table, "")

@@ -127,7 +127,7 @@ APPENDED = [*((i, 0) for i in range(10)), (10, 10), (11, 11)]
 INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
 
 
-@pytest.mark.more("an amount of work, and no row")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -10,9 +10,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import pairs
-
-pytestmark = pytest.mark.release("where Spark puts what it has cached")
+from tests.support.parameters import cases, pairs
 
 STATEMENTS = [
     ("delete from {t} where id = 1", [(2, 2), (3, 3)]),
@@ -61,23 +59,18 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     frame.unpersist()
 
 
-ONCE = pytest.mark.once("the rows that Spark caches are found as for statements")
-MORE = pytest.mark.more("Spark finds what it has cached as for the other procedures")
-
-
-@ONCE
-@pytest.mark.parametrize(
+@cases(
     ("call", "ids"),
-    [
+    fast=[
         ("rollback_to_snapshot('db.moved', {first})", [1]),
-        pytest.param(
-            "rollback_to_timestamp('db.moved', timestamp_millis({after_first}))", [1], marks=MORE
-        ),
-        pytest.param("set_current_snapshot('db.moved', {first})", [1], marks=MORE),
-        pytest.param("set_current_snapshot('db.moved', ref => 'ahead')", [1, 2, 3], marks=MORE),
-        pytest.param("fast_forward('db.moved', 'main', 'ahead')", [1, 2, 3], marks=MORE),
-        pytest.param("cherrypick_snapshot('db.moved', {ahead})", [1, 2, 3], marks=MORE),
         ("add_files('db.moved', '`parquet`.`{folder}`')", [1, 2, 4]),
+    ],
+    nightly=[
+        ("rollback_to_timestamp('db.moved', timestamp_millis({after_first}))", [1]),
+        ("set_current_snapshot('db.moved', {first})", [1]),
+        ("set_current_snapshot('db.moved', ref => 'ahead')", [1, 2, 3]),
+        ("fast_forward('db.moved', 'main', 'ahead')", [1, 2, 3]),
+        ("cherrypick_snapshot('db.moved', {ahead})", [1, 2, 3]),
     ],
 )
 def test_procedures_that_change_rows(
@@ -104,7 +97,6 @@ def test_procedures_that_change_rows(
         sql("uncache table cached.db.moved")
 
 
-@ONCE
 def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql = session.spark.sql
     sql("create table cached.db.forward (id bigint) using iceberg")
@@ -118,7 +110,6 @@ def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql("uncache table cached.db.forward.branch_behind")
 
 
-@ONCE
 def test_changes_from_python(session: IcebergSession) -> None:
     spark = session.spark
     spark.sql("create table cached.db.python (id bigint, v int) using iceberg")

@@ -122,10 +122,7 @@ print(json.dumps({**seen, "secrets": secrets, "shown": json.dumps(shown)}))
 """
 
 
-@pytest.mark.more(
-    "tests/unit/spark/test_callback_port.py has the port, test_native_sessions.py a stream of "
-    "pyspark beside it, and test_renewed_credentials.py searches for its secrets"
-)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("order", "pinned"), [("theirs first", "true"), ("ours first", "false")])
 def test_streams_of_pyspark_and_requests_of_ours_have_their_own_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, pinned: str

@@ -21,14 +21,11 @@ from iceberg_pyspark.spark.changelog.row_changes import (
     without_carry_overs,
 )
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 
-ONCE = pytest.mark.once("the changes are planned here: 4.1 is asked with deletion vectors")
-WHOLE_FILES = pytest.mark.more(
-    "rows that are copied are in the histories of this file and in tests/interop/test_changes.py"
-)
 CASES = 60
 CHANGE_COLUMNS = "_change_type string, _change_ordinal int, _commit_snapshot_id bigint"
 
@@ -242,16 +239,10 @@ IMAGES = [
 NET = [("INSERT", *row) for row in ((1, "a"), (2, "b"), (4, "c"), (9, "n"))]
 
 
-@pytest.mark.once("tests/interop makes the same views on 4.1")
-@pytest.mark.release("procedures, and window functions over our scans")
-@pytest.mark.parametrize(
+@cases(
     ("version", "mode"),
-    [
-        pytest.param(2, "copy-on-write", marks=[ONCE, WHOLE_FILES]),
-        (3, "merge-on-read"),
-        pytest.param(3, "copy-on-write", marks=ONCE),
-        pytest.param(2, "merge-on-read", marks=ONCE),
-    ],
+    fast=[(3, "merge-on-read"), (3, "copy-on-write"), (2, "merge-on-read")],
+    nightly=[(2, "copy-on-write")],
 )
 def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) -> None:
     name = f"v{version}_{mode.replace('-', '_')}"
@@ -259,7 +250,7 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
     assert call(session, name) == [*APPENDED, *CHANGED]
     assert session.spark.table(f"{name}_changes").columns[:3] == ["id", "v", "m"]
     # tests/interop/test_changes.py has views of ranges and with named identifiers beside Java.
-    if RUNS_MORE:
+    if FULL_WORK:
         assert call(session, name, ", identifier_columns => array('ID')") == [*APPENDED, *IMAGES]
         ids = [s.snapshot_id for s in session.table(table).snapshots]
         part = f", options => map('start-snapshot-id', '{ids[0]}', 'end-snapshot-id', '{ids[3]}')"
@@ -286,11 +277,11 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
         by_lineage = portable.create_changelog_view("by_path", compute_updates=True)
         assert shown(by_lineage) == [*APPENDED, *IMAGES]
         assert by_lineage.columns[-4:-3] == ["m"]
-    if version != 3 or RUNS_MORE:
+    if version != 3 or FULL_WORK:
         assert shown(portable.create_changelog_view("by_path")) == [*APPENDED, *CHANGED]
 
 
-@pytest.mark.more("views of SQL are made by the same method")
+@pytest.mark.nightly
 def test_a_view_from_python_stays_as_it_is(session: IcebergSession) -> None:
     table = make(session, "python", 2, "merge-on-read")
     times = [s.timestamp_ms for s in session.table(table).snapshots]

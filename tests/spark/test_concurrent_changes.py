@@ -52,10 +52,7 @@ def session(
         yield lake_session
 
 
-@pytest.mark.more(
-    "threads change one table in test_many_threads.py, test_row_level.py has others commit between "
-    "reading and writing, and tests/catalogs/test_concurrent_rows.py has processes"
-)
+@pytest.mark.nightly
 def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path) -> None:
     spark, tables = session.spark, {v: f"shared.db.counts_{v}" for v in (2, 3)}
     for version, name in tables.items():

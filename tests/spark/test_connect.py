@@ -20,8 +20,6 @@ from tests.support.rest_answers import configured
 from tests.support.spark_sessions import connect_server, run_python
 from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
 
-pytestmark = pytest.mark.release("the protocol of clients and servers")
-
 PORTABLE = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -152,8 +150,6 @@ def lake_settings(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.once("4.1 has a client and a server in the test of the portable path")
-@pytest.mark.program
 def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     """Tables of a folder, of a catalog in a bucket by keys, and of one that collects reports."""
     pytest.importorskip("obstore")
@@ -184,7 +180,6 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)
 
 
-@pytest.mark.program
 @pytest.mark.parametrize("package", ["pyspark", "pyspark-client"])
 def test_connect_has_the_portable_path_and_one_line_says_so(
     server: str, tmp_path: Path, package: str
@@ -216,8 +211,7 @@ def test_connect_has_the_portable_path_and_one_line_says_so(
     }
 
 
-@pytest.mark.more("test_renewed_credentials.py has the same tasks in executors")
-@pytest.mark.program
+@pytest.mark.nightly
 def test_tasks_of_a_server_renew_credentials_with_the_tables_token(
     server: str, tmp_path: Path
 ) -> None:

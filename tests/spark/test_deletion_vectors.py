@@ -23,7 +23,7 @@ from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
@@ -73,8 +73,6 @@ def ids(session: IcebergSession, query: str) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
-@pytest.mark.once("tests/interop/test_native_scan.py has executors read vectors on 4.1")
-@pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_of_many_files_with_one_puffin_file(
     session: IcebergSession, clauses: str, monkeypatch: pytest.MonkeyPatch
@@ -93,8 +91,6 @@ def test_rows_of_many_files_with_one_puffin_file(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
-@pytest.mark.once("4.1 generates the same code in test_position_deletes.py")
-@pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
@@ -103,7 +99,6 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
-@pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("spark.sql.codegen.wholeStage", "false"), ("spark.sql.codegen.maxFields", "1")],
@@ -186,7 +181,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
     good.run_optimize()
     vector = good.serialize()
     blobs = [encode_deletion_vector(good), framed(vector_of()), framed(vector + b"\0")]
-    flips, cuts = (400, 50) if RUNS_MORE else (80, 8)
+    flips, cuts = (400, 50) if FULL_WORK else (80, 8)
     for _ in range(flips):
         damaged = bytearray(vector)
         near = rng.random() < 0.7
@@ -194,7 +189,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
         blobs.append(framed(bytes(damaged)))
     blobs += [framed(vector[: rng.randrange(len(vector))]) for _ in range(cuts)]
     blobs += [blobs[0][: rng.randrange(1, len(blobs[0]))] for _ in range(cuts)]
-    for _ in range(20 if RUNS_MORE else 8):
+    for _ in range(20 if FULL_WORK else 8):
         damaged = bytearray(blobs[0])
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         blobs.append(bytes(damaged))
@@ -242,8 +237,6 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
         probe.task().applyAsLong(0, 1)
 
 
-@pytest.mark.once("4.1 compares scans in test_scan_planning.py")
-@pytest.mark.release("Spark compares plans")
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
@@ -308,7 +301,6 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert StorageError.__name__ in str(caught.value)
 
 
-@pytest.mark.release("Spark broadcasts")
 def test_few_vectors_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,8 +318,6 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
-@pytest.mark.once("4.1 is asked in test_position_deletes.py")
-@pytest.mark.release("Spark sends files to executors")
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

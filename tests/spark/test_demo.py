@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from jobs import demo
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.spark_sessions import spark_environment
 
-CHAPTERS_OF_REST = 5 if RUNS_MORE else 4
+CHAPTERS_OF_REST = 5 if FULL_WORK else 4
 """The fifth chapter is Spark SQL, which reads a bucket in test_s3.py too."""
 # One JVM for both. The servers of the first one are gone when the second one starts over.
 BOTH = f"""
@@ -41,7 +41,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     return folder, of_rest, of_folder
 
 
-@pytest.mark.program
 def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, str]) -> None:
     folder, _, text = shown
     assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", text)
@@ -61,7 +60,6 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
-@pytest.mark.program
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
     folder, of_rest, of_folder = shown
     assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")

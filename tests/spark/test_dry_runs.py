@@ -38,7 +38,6 @@ OF_REFS = {
 """Procedures that only read, or that move a branch in one commit which another call undoes."""
 OF_EACH_KIND = ("migrate", "remove_orphan_files", "rewrite_data_files", "snapshot")
 """A procedure that removes, one that writes, and those that only Spark has."""
-PLANNED = pytest.mark.more("tests/unit/command_line/test_maintain.py has its plan")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +51,8 @@ def test_every_procedure_of_files_has_a_dry_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in OF_EACH_KIND else PLANNED) for n in WITH_DRY_RUN]
+    "name",
+    [pytest.param(n, marks=() if n in OF_EACH_KIND else pytest.mark.nightly) for n in WITH_DRY_RUN],
 )
 def test_a_dry_run_changes_nothing_and_counts_what_the_run_does(lake: Lake, name: str) -> None:
     """`dry_run` of CALL and `--plan` of the job have the result of the run, and leave no file."""

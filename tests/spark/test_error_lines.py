@@ -19,8 +19,6 @@ from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
-pytestmark = pytest.mark.release("Spark words and wraps what fails in its steps")
-
 PREFIX = "spark.sql.catalog.said"
 ROWS = pa.table({"id": pa.array([4], pa.int64()), "v": ["d"], "p": pa.array([1], pa.int32())})
 EXTRA = ROWS.append_column("nope", pa.array([1]))
@@ -184,10 +182,6 @@ OF_EVERY_STEP = [
     "a column too few",
     "nulls in a required column",
 ]
-# In a session without Iceberg, tests/left_out.txt leaves all of OF_EVERY_STEP out.
-ON_4_1 = [*OF_EVERY_STEP, "damaged data file"]
-SAME_STEP = pytest.mark.once("4.1 is asked for another error of the same step")
-NATIVE = pytest.mark.once("4.1 is asked where the write is native")
 IN_SQL = [name for name, failure in FAILURES.items() if failure.native is not None]
 
 
@@ -204,10 +198,7 @@ def text_of(action: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n in ON_4_1 else pytest.param(n, marks=SAME_STEP) for n in AS_FORMAT],
-)
+@pytest.mark.parametrize("name", AS_FORMAT)
 def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line(
     lake: Lake, name: str
 ) -> None:
@@ -227,10 +218,7 @@ def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line
     assert "Traceback" not in text
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n != "a column too few" else pytest.param(n, marks=NATIVE) for n in OF_EVERY_STEP],
-)
+@pytest.mark.parametrize("name", OF_EVERY_STEP)
 def test_where_iceberg_is_installed_the_portable_path_says_it_first(
     lake: Lake, installed: IcebergSession, name: str
 ) -> None:

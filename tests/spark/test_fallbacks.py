@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from iceberg_pyspark.spark.bridge.features import FEATURES, ORC_ZONES
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.releases.first_steps import STEPS
 from tests.support.spark_sessions import run_python, spark_environment
 
@@ -52,7 +52,7 @@ print(json.dumps(results))
 
 NO_WRITER = ("IcebergPyFileInternals.writeFiles", "IcebergPyFileInternals.writeFilesOfTomorrow")
 EVERY_STEP = ["catalog", "writes", "reads", "row changes"]
-# A portable read or write of each kind; `make test-more` runs every step.
+# A portable read or write of each kind; `make nightly` runs every step.
 A_STEP_OF_EACH_KIND = [
     "create and show namespaces",
     "create and show tables",
@@ -89,7 +89,6 @@ def wrong(result: dict[str, Any]) -> dict[str, str]:
     return {name: why for name, why in result["steps"].items() if why is not None}
 
 
-@pytest.mark.program
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
     changes = {
         "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
@@ -103,7 +102,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
             ),
         ],
     }
-    steps = EVERY_STEP if RUNS_MORE else A_STEP_OF_EACH_KIND
+    steps = EVERY_STEP if FULL_WORK else A_STEP_OF_EACH_KIND
     (actual,) = first_steps(tmp_path, (changes, steps))
     assert wrong(actual) == {}
     assert len(actual["steps"]) >= len(A_STEP_OF_EACH_KIND)
@@ -158,8 +157,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
 
 
-@pytest.mark.program
-@pytest.mark.more("test_native_processes.py installs without the classes of the bridge")
+@pytest.mark.nightly
 def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
     actual = results[0]
     assert not actual["native"]
@@ -170,8 +168,7 @@ def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]
     assert "portable, by format" in actual["described"]
 
 
-@pytest.mark.program
-@pytest.mark.more("tests/releases has 4.0.5 refuse MERGE WITH SCHEMA EVOLUTION in such words")
+@pytest.mark.nightly
 def test_statements_that_change_rows_are_refused_in_our_words(
     results: list[dict[str, Any]],
 ) -> None:
@@ -190,9 +187,6 @@ def test_statements_that_change_rows_are_refused_in_our_words(
     assert len(actual["logged"]) == 4
 
 
-@pytest.mark.program
-@pytest.mark.release("what a release lacks")
-@pytest.mark.once("tests/releases compares what 4.0.5 lacks")
 def test_the_doctor_says_what_serves() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iceberg_pyspark.doctor"],

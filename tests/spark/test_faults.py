@@ -56,7 +56,6 @@ STATEMENTS: dict[str, tuple[str, str, Rows]] = {
         [(5, "e")],
     ),
 }
-SAME_STEPS = pytest.mark.more("a merge with vectors and an update that copies have these steps")
 POINTS: list[tuple[str, Moment, ErrorKind]] = [
     ("storage.create_exclusive", "after", "memory"),
     ("database.commit", "before", "own"),
@@ -89,7 +88,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=SAME_STEPS if n in ("copy-on-write", "delete") else ())
+        pytest.param(n, marks=pytest.mark.nightly if n in ("copy-on-write", "delete") else ())
         for n in STATEMENTS
     ],
 )

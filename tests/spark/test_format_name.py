@@ -33,7 +33,6 @@ def ids(spark: SparkSession, table: str, name: str = "iceberg-py") -> list[int]:
     return sorted(r.id for r in spark.read.format(name).load(table).collect())
 
 
-@pytest.mark.release("how Spark finds a format by its name")
 @pytest.mark.parametrize(
     ("place", "name"), pairs(["catalog", "path"], ["iceberg-py", "iceberg", "ICEBERG"])
 )
@@ -62,8 +61,6 @@ def test_the_modes_that_need_no_table_make_one(spark: SparkSession, lake: Iceber
         assert spark.table(f"lake.db.new_by_{mode}").count() == 3
 
 
-@pytest.mark.once("Python resolves names; 4.1 saves by one in the test of options")
-@pytest.mark.release("how Spark finds a format by its name")
 def test_a_name_is_one_of_the_session(spark: SparkSession, lake: IcebergSession) -> None:
     writer(spark, 0).save("lake.db.`odd name`")
     assert spark.table("lake.db.`odd name`").count() == 3
@@ -84,9 +81,7 @@ def test_a_name_is_one_of_the_session(spark: SparkSession, lake: IcebergSession)
         spark.read.format("iceberg-py").load("lake.db.nothing").collect()
 
 
-@pytest.mark.more("tests/interop/java_writes/test_metadata_columns.py has such columns")
-@pytest.mark.once("tests/interop selects hidden columns on 4.1")
-@pytest.mark.release("how Spark finds columns of metadata")
+@pytest.mark.nightly
 @pytest.mark.parametrize("native", [True, False], ids=["native", "portable"])
 def test_hidden_columns(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path, native: bool
@@ -158,7 +153,6 @@ def test_a_session_shows_what_it_is(lake: IcebergSession) -> None:
     assert repr(portable).endswith(r", portable: there is\nno py4j")
 
 
-@pytest.mark.release("how Spark passes options on")
 def test_options_keep_their_case_and_unknown_ones_are_refused(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -186,7 +180,7 @@ def test_types_that_iceberg_lacks_are_refused_by_the_column(
         frame.write.format("iceberg-py").save("lake.db.no_such_type")
 
 
-@pytest.mark.more("a table by either name is written to above")
+@pytest.mark.nightly
 def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: IcebergSession) -> None:
     writer(spark, 0).save("lake.db.viewed")
     spark.sql("create temporary view of_iceberg using iceberg options (path 'lake.db.viewed')")
@@ -199,8 +193,6 @@ def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: Icebe
         spark.sql("drop view of_iceberg")
 
 
-@pytest.mark.once("who declines is found out in Python")
-@pytest.mark.release("how Spark finds a format by its name")
 def test_who_declines_it_and_a_session_without_it_have_the_portable_source(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:
@@ -226,7 +218,6 @@ def test_who_declines_it_and_a_session_without_it_have_the_portable_source(
         spark.sql("drop view outlasting")
 
 
-@pytest.mark.release("how Spark finds a format by its name")
 def test_other_formats_are_found_as_before(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).write.format("parquet").save(str(tmp_path / "p"))
     assert spark.read.parquet(str(tmp_path / "p")).count() == 3

@@ -101,8 +101,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.more("the test of renewed credentials has the tokens of Google in tasks too")
-@pytest.mark.program
+@pytest.mark.nightly
 def test_tasks_of_the_jvm_use_the_token_of_the_catalog_and_no_other(
     google: GoogleServer, tmp_path: Path
 ) -> None:

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.change_plans import noted_plans
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import MORE
+from tests.support.parameters import cases
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
@@ -29,7 +29,6 @@ MERGE = (
     "when matched then update set v = -u.v when not matched then insert *"
 )
 MODES = ["merge-on-read", "copy-on-write"]
-MERGED = pytest.mark.more("test_grouped_scans.py joins tables that are cut by it")
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +80,17 @@ def rows_of(session: IcebergSession, table: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("partitioned", "on", "mode"),
-    [
+    fast=[
         ("bucket(4, id)", "t.id = u.id", "merge-on-read"),
         ("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "copy-on-write"),
-        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "merge-on-read", marks=MERGED),
-        pytest.param("bucket(4, id)", "t.id = u.id", "copy-on-write", marks=MORE),
-        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "copy-on-write", marks=MORE),
-        pytest.param("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "merge-on-read", marks=MORE),
+    ],
+    nightly=[
+        ("truncate(2, s)", "t.s = u.s and t.id = u.id", "merge-on-read"),
+        ("bucket(4, id)", "t.id = u.id", "copy-on-write"),
+        ("truncate(2, s)", "t.s = u.s and t.id = u.id", "copy-on-write"),
+        ("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "merge-on-read"),
     ],
 )
 def test_a_merge_of_tables_partitioned_alike(
@@ -116,7 +117,7 @@ OTHERS = [
     "when matched then update set v = u.v when not matched by source then update set v = 0",
     "delete from {t} where id in (select id from {s})",
 ]
-if RUNS_MORE:
+if FULL_WORK:
     OTHERS += [
         "merge into {t} t using {s} u on t.id = u.id when not matched then insert *",
         "update {t} set v = -1 where exists (select 1 from {s} u where u.id = {t}.id)",

@@ -25,15 +25,13 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     Type,
 )
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
-from tests.support.parameters import MORE, pairs
+from tests.support.parameters import cases, pairs
 from tests.support.readings import INTERPRETED
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
-
-pytestmark = pytest.mark.release("Spark's own rules plan joins of groups")
 
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.session.timeZone": "America/Los_Angeles"}
 ROWS = """
@@ -42,7 +40,6 @@ ROWS = """
     from range({}, {})
 """
 MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
-ONCE = pytest.mark.once("Spark plans all alike: 4.1 is asked with others")
 _plain_rows: dict[str, list[PlainRow]] = {}
 
 
@@ -93,18 +90,17 @@ def plainly(spark: SparkSession, query: str) -> list[PlainRow]:
     return _plain_rows[query]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("partitioned", "on"),
-    [
+    fast=[
         ("bucket(4, id)", "a.id = b.id"),
         ("g", "a.g = b.g"),
         ("days(t)", "a.t = b.t"),
-        pytest.param("g, bucket(3, s)", "a.g = b.g and a.s = b.s", marks=ONCE),
-        pytest.param("bucket(4, s)", "a.s = b.s", marks=ONCE),
-        pytest.param("s", "a.s = b.s", marks=ONCE),
-        pytest.param("years(t)", "a.t = b.t", marks=[ONCE, MORE]),
-        pytest.param("months(t)", "a.t = b.t", marks=[ONCE, MORE]),
+        ("g, bucket(3, s)", "a.g = b.g and a.s = b.s"),
+        ("bucket(4, s)", "a.s = b.s"),
+        ("s", "a.s = b.s"),
     ],
+    nightly=[("years(t)", "a.t = b.t"), ("months(t)", "a.t = b.t")],
 )
 def test_tables_partitioned_alike_are_joined_without_a_shuffle(
     session: IcebergSession, partitioned: str, on: str
@@ -129,14 +125,13 @@ OF_A_KEY = [
     "select id, row_number() over (partition by g order by id) from {}",
     "select a.id, b.id from (select id, g k from {}) a join right_g b on a.k = b.h",
 ]
-if RUNS_MORE:
+if FULL_WORK:
     OF_A_KEY += [
         "select g, sum(id) from {} group by g",
         "select id from {} where g in (select h from right_g)",
     ]
 
 
-@pytest.mark.once("the joins of other tests ask for groups on 4.1")
 def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
     session: IcebergSession,
 ) -> None:
@@ -180,19 +175,18 @@ CUT_ROWS = """
 """
 
 
-@pytest.mark.more("tables partitioned alike are joined so above")
-@pytest.mark.parametrize(
+@pytest.mark.nightly
+@cases(
     ("partitioned", "on"),
-    [
-        pytest.param("truncate(4, s)", "a.s = b.s", marks=[ONCE, MORE]),
-        pytest.param("truncate(50, d)", "a.d = b.d", marks=ONCE),
+    fast=[
+        ("truncate(50, d)", "a.d = b.d"),
         ("bucket(3, i), truncate(6, s)", "a.i = b.i and a.s = b.s"),
-        pytest.param("truncate(6, s)", "a.s = b.s", marks=ONCE),
-        pytest.param("truncate(2, b)", "a.b = b.b", marks=ONCE),
-        pytest.param("truncate(10, i)", "a.i = b.i", marks=ONCE),
-        pytest.param("truncate(50, l)", "a.l = b.l", marks=ONCE),
-        pytest.param("g, truncate(6, s)", "a.g = b.g and a.s = b.s", marks=[ONCE, MORE]),
+        ("truncate(6, s)", "a.s = b.s"),
+        ("truncate(2, b)", "a.b = b.b"),
+        ("truncate(10, i)", "a.i = b.i"),
+        ("truncate(50, l)", "a.l = b.l"),
     ],
+    nightly=[("truncate(4, s)", "a.s = b.s"), ("g, truncate(6, s)", "a.g = b.g and a.s = b.s")],
 )
 def test_tables_cut_alike_are_joined_without_a_shuffle(
     session: IcebergSession, partitioned: str, on: str
@@ -212,8 +206,7 @@ def test_tables_cut_alike_are_joined_without_a_shuffle(
         assert exchanges(plan_of(ours)) == 0, plan_of(ours)
 
 
-@pytest.mark.more("other functions or columns are shuffled too")
-@pytest.mark.once("4.1 compares functions where tables have other functions or columns")
+@pytest.mark.nightly
 def test_tables_cut_otherwise_are_shuffled(session: IcebergSession) -> None:
     make(session, "cut_to_two", "left_plain", "partitioned by (truncate(2, s))")
     make(session, "cut_to_three", "right_plain", "partitioned by (truncate(3, s))")
@@ -222,8 +215,7 @@ def test_tables_cut_otherwise_are_shuffled(session: IcebergSession) -> None:
     assert exchanges(joined(session, "cut_to_two", "not_cut", "a.s = b.s")) > 0
 
 
-@pytest.mark.once("Spark plans it as it does the join before, and test_grouped_changes.py merges")
-@pytest.mark.more("tables cut alike are joined above, and test_grouped_changes.py merges tables")
+@pytest.mark.nightly
 def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
     make(session, "cut_target", "left_plain", "partitioned by (truncate(2, s))")
     make(session, "cut_source", "right_plain", "partitioned by (truncate(2, s))")
@@ -236,7 +228,6 @@ def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
     assert values == {i: -1 if 100 <= i < 300 else i % 5 for i in range(500)}
 
 
-@pytest.mark.once("the join of tables partitioned alike asks for groups on 4.1")
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
     make(session, "by_four", "left_plain", "partitioned by (bucket(4, id))")
     make(session, "by_three", "right_plain", "partitioned by (bucket(3, id))")
@@ -257,7 +248,6 @@ def test_deleted_rows_stay_deleted_in_groups(session: IcebergSession) -> None:
     assert sorted(r.id for r in frame.collect()) == [i for i in range(100, 300) if i % 3]
 
 
-@pytest.mark.once("Python decides what is grouped")
 def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
     """Files of another partition spec lack the key, and days before 1970 may be wrong."""
     spark = session.spark
@@ -282,7 +272,6 @@ def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
     assert frame.count() == 100
 
 
-@pytest.mark.once("Python decides what is grouped")
 def test_what_python_reads_is_not_grouped(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +287,6 @@ def test_what_python_reads_is_not_grouped(
     assert sorted(r.id for r in frame.collect()) == [100, *range(102, 300)]
 
 
-@pytest.mark.once("a join of test_scan_planning.py has such filters on 4.1")
 def test_filters_known_while_a_query_runs_leave_groups(session: IcebergSession) -> None:
     make(session, "left_pruned", "left_plain", "partitioned by (g)")
     make(session, "right_pruned", "right_plain", "partitioned by (g)")
@@ -338,8 +326,6 @@ CALLS = {
     "days": ("days({})", "day"),
     "hours": ("hours({})", "hour"),
 }
-ASKED_TWICE = ("decimal(9, 2)", "timestamp")
-VALUES_ONCE = pytest.mark.once("the functions are ours: 4.1 is asked with other types")
 NOT_KNOWN = {"date": ("hours",)}
 
 
@@ -354,10 +340,9 @@ def physical(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-@pytest.mark.once("the join of tables partitioned alike asks for groups on 4.1")
 @pytest.mark.parametrize(
     ("sql", "type_", "values"),
-    [pytest.param(*v, id=v[0], marks=() if v[0] in ASKED_TWICE else VALUES_ONCE) for v in VALUES],
+    [pytest.param(*v, id=v[0]) for v in VALUES],
 )
 def test_transforms_are_functions_of_the_catalog(
     session: IcebergSession, sql: str, type_: Type, values: list[Any]
@@ -381,7 +366,6 @@ def test_transforms_are_functions_of_the_catalog(
             assert physical(row.r) == expected, (call, inputs[row.i])
 
 
-@pytest.mark.once("4.1 calls the functions with columns")
 def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None:
     spark = session.spark
     assert spark.sql("select grouped.system.bucket(16, 34L)").collect()[0][0] == 3
@@ -422,20 +406,13 @@ def partial(session: IcebergSession) -> Iterator[None]:
 
 
 HOW = ["inner", "left", "right", "full", "left semi", "left anti"]
-SPREAD_TWICE = ("right", "left anti")
 
 
-@pytest.mark.more("an amount of work, and no row")
-@pytest.mark.once("Spark asks for the groups of the other tests alike")
+@pytest.mark.nightly
 @pytest.mark.usefixtures("partial")
 @pytest.mark.parametrize(
     ("partitioned", "how"),
-    [
-        pair
-        if pair.values[1] in SPREAD_TWICE
-        else pytest.param(*pair.values, marks=[*pair.marks, ONCE])
-        for pair in pairs(["g", "bucket(4, id)"], HOW)
-    ],
+    pairs(["g", "bucket(4, id)"], HOW),
 )
 def test_large_groups_are_spread_over_tasks(
     session: IcebergSession, partitioned: str, how: str

@@ -101,7 +101,7 @@ def test_what_metadata_tell_is_of_the_range(session: IcebergSession, table: str)
     assert sizes[2] <= 1
 
 
-@pytest.mark.more("tests/interop/test_incremental_reads.py has such columns beside Java")
+@pytest.mark.nightly
 @BOTH
 def test_hidden_columns_are_as_in_the_whole_table(session: IcebergSession, table: str) -> None:
     hidden = ["id", "_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number"]
@@ -112,7 +112,7 @@ def test_hidden_columns_are_as_in_the_whole_table(session: IcebergSession, table
     assert sorted(map(tuple, actual)) == sorted(map(tuple, expected))
 
 
-@pytest.mark.more("tests/interop/test_incremental_reads.py joins and unites ranges as Java does")
+@pytest.mark.nightly
 @BOTH
 def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     first, last = between(session, table, 0, 1), between(session, table, 1)
@@ -127,8 +127,6 @@ def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     assert sorted(map(tuple, sums[0].join(again, "g").collect())) == [(1, 11, 11), (2, 12, 12)]
 
 
-@pytest.mark.once("tests/interop has the same ranges on 4.1")
-@pytest.mark.release("Spark compares scans")
 def test_groups_and_late_filters_are_of_the_range(session: IcebergSession) -> None:
     between(session, PARTITIONED, 0, 1).createOrReplaceTempView("of_first")
     between(session, PARTITIONED, 1).createOrReplaceTempView("of_last")
@@ -142,8 +140,7 @@ def test_groups_and_late_filters_are_of_the_range(session: IcebergSession) -> No
     assert sorted(map(tuple, late.collect())) == [(11, 21)]
 
 
-@pytest.mark.more("test_branch_option.py has cached rows of a branch")
-@pytest.mark.release("Spark's cache finds plans")
+@pytest.mark.nightly
 def test_cached_rows_are_of_the_range_and_as_new_as_it(session: IcebergSession) -> None:
     table = "steps.db.cached"
     make(session, table, "")
@@ -178,7 +175,7 @@ def test_a_branch_is_read_up_to_its_own_end(session: IcebergSession) -> None:
     assert ids(reader.table(table)) == [21, 41]
 
 
-@pytest.mark.more("tests/interop/test_changes.py has changes of ranges, by name and path")
+@pytest.mark.nightly
 @BOTH
 def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
     whole = session.spark.table(f"{table}.changes")
@@ -219,7 +216,7 @@ def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
         session.spark.read.option("versionAsOf", ids_of[0]).table(f"{table}.changes").collect()
 
 
-@pytest.mark.more("tests/interop/test_incremental_reads.py has such a start beside Java")
+@pytest.mark.nightly
 def test_a_start_that_has_expired(session: IcebergSession) -> None:
     table = "steps.db.expired"
     make(session, table, "")
@@ -232,7 +229,7 @@ def test_a_start_that_has_expired(session: IcebergSession) -> None:
         reader.table(table).collect()
 
 
-@pytest.mark.more("a merge reads its source as a query does")
+@pytest.mark.nightly
 def test_a_source_of_a_merge(session: IcebergSession) -> None:
     table = "steps.db.merged"
     make(session, table, "")
@@ -294,15 +291,11 @@ CHANGES = (
 )
 
 
-@pytest.mark.release("Spark plans statements that change rows")
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
         ("start-snapshot-id", None, "leave it out"),
-        pytest.param(
-            *("branch", "side", f"{PLAIN}.branch_side"),
-            marks=pytest.mark.once("4.1 is asked with the option of a range"),
-        ),
+        pytest.param(*("branch", "side", f"{PLAIN}.branch_side")),
     ],
 )
 def test_changes_of_rows_take_no_part_of_a_table(

@@ -135,7 +135,6 @@ def test_each_kind_of_error_has_its_exit_code(error: str, code: int) -> None:
     assert exit_code(error) == code
 
 
-@pytest.mark.program
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
     done = subprocess.run(

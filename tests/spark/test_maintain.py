@@ -150,8 +150,7 @@ def test_bad_arguments_are_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'x' is not KEY=VALUE" in capsys.readouterr().err
 
 
-@pytest.mark.more("test_ingest.py submits a job, and the tests above call `main` of this one")
-@pytest.mark.program
+@pytest.mark.nightly
 def test_spark_submit_runs_it_with_the_catalog_of_its_configuration(tmp_path: Path) -> None:
     table = a_table(tmp_path, "submitted")
     conf = sqlite_conf("tended", tmp_path)

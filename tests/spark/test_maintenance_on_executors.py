@@ -75,11 +75,7 @@ def make(catalog: TableCatalog, name: str) -> Table:
     return table
 
 
-@pytest.mark.more(
-    "test_rewrite_on_executors.py has the same tasks in Spark's Python workers, and "
-    "tests/unit/spark/test_executors.py says which masters have executors"
-)
-@pytest.mark.program
+@pytest.mark.nightly
 def test_executors_do_the_work_of_call(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     catalog = load_catalog(

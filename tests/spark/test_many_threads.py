@@ -16,11 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.table_integrity import table_problems
 
-THREADS = 16 if RUNS_MORE else 8
+THREADS = 16 if FULL_WORK else 8
 PREFIX = "spark.sql.catalog.many"
 SHARED = "many.db.shared"
 # Of 50 operations, 32 are queries, 12 change the thread's own table and 6 the shared table.
@@ -34,8 +34,8 @@ KINDS = (
     *["insert_shared"] * 3,
     *["update_shared", "delete_shared", "merge_shared"],
 )
-OPERATIONS = len(KINDS) if RUNS_MORE else 6
-"""The operations per thread; `make test-more` runs all, and most of the time is Spark's own."""
+OPERATIONS = len(KINDS) if FULL_WORK else 6
+"""The operations per thread; `make nightly` runs all, and most of the time is Spark's own."""
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def session_of(spark: SparkSession, number: int) -> SparkSession:
     return new_session
 
 
-@pytest.mark.more("test_native_writes.py has threads, tests/catalogs many writers")
+@pytest.mark.nightly
 def test_every_answer_is_right_while_others_change_tables(lake: IcebergSession) -> None:
     spark = lake.spark
     spark.sql(

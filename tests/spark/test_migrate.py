@@ -19,15 +19,11 @@ from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
 from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.adoption import table_source
 from iceberg_pyspark.table.commits.add_files import FileImport
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.killed_migration import die_at
 from tests.support.native_lake import session_catalog
 
-pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
-
 PREFIX = "spark.sql.catalog.spark_catalog"
-OURS = pytest.mark.once("the steps are ours: 4.1 runs each of them in other tests")
-BESIDE_JAVA = pytest.mark.once("tests/interop/test_migrated_tables.py migrates such tables on 4.1")
 _numbers = itertools.count()
 
 
@@ -91,11 +87,7 @@ def place_of(session: SparkSession, table: str) -> Path:
     return Path(described(session, table)["Location"].removeprefix("file:"))
 
 
-@BESIDE_JAVA
-@pytest.mark.more(
-    "test_avro_sources.py migrates a table, keeps its files and changes it, and "
-    "tests/interop/test_migrated_tables.py has tables, properties and backups as Java makes them"
-)
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_managed", [True, False])
 @pytest.mark.parametrize("drops_backup", [True, False])
 def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
@@ -135,7 +127,6 @@ def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
     assert rows(session, table) == sorted(again)
 
 
-@OURS
 def test_only_files_that_spark_reads_are_in_it(session: SparkSession, db: str) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.u USING parquet AS SELECT 1 AS id")
@@ -150,7 +141,6 @@ def test_only_files_that_spark_reads_are_in_it(session: SparkSession, db: str) -
         assert rows(session, f"{db}.{table}") == expected
 
 
-@OURS
 def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, folder: Path) -> None:
     for name in ("one", "two", "three"):
         session.sql(f"CREATE TABLE {db}.{name} USING parquet AS SELECT 1 AS id")
@@ -168,8 +158,7 @@ def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, fo
     assert tables(session, db) == ["kept", "one", "three", "three_backup_", "two", "two_backup_"]
 
 
-@BESIDE_JAVA
-@pytest.mark.more("test_tables_without_rows in tests/interop/test_migrated_tables.py")
+@pytest.mark.nightly
 def test_a_table_without_rows(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.t (id INT) USING orc")
     assert call(session, f"'{db}.t'") == [(0,)]
@@ -177,7 +166,6 @@ def test_a_table_without_rows(session: SparkSession, db: str) -> None:
     assert session.table(f"{db}.t").collect() == [(1,)]
 
 
-@pytest.mark.once("tests/interop/test_migrated_tables.py runs on 4.1")
 def test_partitions_without_a_folder_are_refused_or_left_out(
     session: SparkSession, db: str
 ) -> None:
@@ -206,11 +194,10 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
 # Which call of a step fails (the second one may undo the first), and whether its work is done.
 FAILURES = [(0, True), (1, False)]
-if RUNS_MORE:
+if FULL_WORK:
     FAILURES += [(0, False), (1, True)]
 
 
-@OURS
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_whatever_step_fails_the_table_is_as_it_was(
     session: SparkSession,
@@ -268,7 +255,6 @@ def _fails(_self: FileImport) -> Any:
     raise InvalidRequestError("the commit has failed")
 
 
-@OURS
 def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
     session: SparkSession, db: str
 ) -> None:
@@ -284,7 +270,6 @@ def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
     assert rows(session, f"{db}.t") == expected
 
 
-@OURS
 def test_another_writer_takes_the_name_meanwhile(
     session: SparkSession, db: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,7 +298,6 @@ def test_another_writer_takes_the_name_meanwhile(
     assert len(rows(session, f"{db}.t")) == 3
 
 
-@OURS
 def test_a_commit_of_which_nobody_knows_is_not_undone(
     session: SparkSession, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,8 +316,7 @@ def test_a_commit_of_which_nobody_knows_is_not_undone(
     assert rows(session, f"{db}.t") == rows(session, f"{db}.t_BACKUP_") == expected
 
 
-@OURS
-@pytest.mark.more("a process is started for each step; the steps fail in the test before")
+@pytest.mark.nightly
 def test_a_killed_migration_loses_no_file_and_can_be_run_again(
     session: SparkSession, db: str, folder: Path
 ) -> None:
@@ -371,8 +354,7 @@ def test_a_killed_migration_loses_no_file_and_can_be_run_again(
     assert states == {("parquet", False), (None, True), ("iceberg", True), ("iceberg", False)}
 
 
-@OURS
-@pytest.mark.more("a process is started for each step; files are added as in a migration")
+@pytest.mark.nightly
 def test_a_killed_snapshot_makes_a_whole_table_or_none(
     session: SparkSession, db: str, folder: Path
 ) -> None:
@@ -401,7 +383,6 @@ def test_a_killed_snapshot_makes_a_whole_table_or_none(
     assert states == {False, True}
 
 
-@BESIDE_JAVA
 def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
@@ -434,7 +415,6 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
     assert len(rows(session, f"{db}.t")) == 3
 
 
-@OURS
 def test_a_catalog_whose_folders_are_its_tables_is_refused(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:

@@ -15,8 +15,6 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, MapType, NestedField, StringType, UUIDType
 from tests.support.frames import append_rows, create_path_table, load
 
-pytestmark = pytest.mark.release("what Spark's Parquet reader skips")
-
 NAN = float("nan")
 
 
@@ -77,7 +75,6 @@ def test_a_number_beyond_what_an_older_file_holds(spark: SparkSession, tmp_path:
     assert selected(spark, tmp_path / "t", *conditions) == [[1]] * 4
 
 
-@pytest.mark.once("Python reads uuids on both paths")
 def test_uuids_are_texts_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         fields=(

@@ -9,14 +9,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
 
 MODES = ("copy-on-write", "merge-on-read")
 FORMATS = ("orc", "avro")
-ONCE = pytest.mark.once("4.1 is asked for all rows, and the conditions are Python's")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,7 @@ CONDITIONS = [
     "not (_change_type = 'INSERT') and id < 5",
     "s.a = 2",
 ]
-if RUNS_MORE:
+if FULL_WORK:
     CONDITIONS += [
         "_change_type = 'DELETE'",
         "_change_ordinal in (0, 3)",
@@ -87,9 +86,8 @@ if RUNS_MORE:
     ]
 
 
-@pytest.mark.release("Spark's readers read what a changelog is of")
-@pytest.mark.parametrize("mode", [*MODES, *(pytest.param(f, marks=ONCE) for f in FORMATS)])
-@pytest.mark.parametrize("conditions", [["true"], pytest.param(CONDITIONS, marks=ONCE)])
+@pytest.mark.parametrize("mode", [*MODES, *(f for f in FORMATS)])
+@pytest.mark.parametrize("conditions", [["true"], CONDITIONS])
 def test_rows_as_the_portable_reader_has_them(
     session: IcebergSession, mode: str, conditions: list[str]
 ) -> None:
@@ -98,14 +96,14 @@ def test_rows_as_the_portable_reader_has_them(
         ours = session.spark.table(f"{table}.changes").where(condition)
         rows = session.spark.table(f"portable_{short(mode)}").where(condition).collect()
         assert spark_rows(ours.collect()) == spark_rows(rows), condition
-        if number > 1 and not RUNS_MORE:
+        if number > 1 and not FULL_WORK:
             continue
         assert ours.count() == len(rows)
         narrow = [tuple(row[name] for name in columns) for row in rows]
         assert spark_rows(ours.select(columns).collect()) == spark_rows(narrow), condition
 
 
-@pytest.mark.more("the rows above are read so")
+@pytest.mark.nightly
 @BOTH
 def test_spark_reads_whole_files(session: IcebergSession, mode: str) -> None:
     changes = session.spark.table(f"{table_of(session, mode)}.changes")

@@ -24,11 +24,8 @@ from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_driver
 
-pytestmark = pytest.mark.release("what executors of Spark have of its classes")
-
 V3 = {"format-version": "3"}
 MASTER = "local-cluster[1,1,512]"
-ONCE = pytest.mark.once("what executors get is made by the same sources on all releases")
 
 APPLICATION = """
 import json, sys
@@ -236,8 +233,6 @@ def answered(folder: Path) -> dict[str, Any]:
     return dict(result)
 
 
-@ONCE
-@pytest.mark.program
 def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
     assert answered["driver"] == DELETES
     assert len(READ_BY_EXECUTORS) == 3
@@ -245,22 +240,16 @@ def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
         assert answered[deletes_read_by] == READ_BY_EXECUTORS, deletes_read_by
 
 
-@ONCE
-@pytest.mark.program
 def test_an_executor_decodes_bitmaps_once_for_all_tasks(answered: dict[str, Any]) -> None:
     assert {task for task, _ in answered["decoded"]} == set(range(8))
     assert len({which for _, which in answered["decoded"]}) == 1
 
 
-@ONCE
-@pytest.mark.program
 def test_executors_join_groups_and_call_functions(answered: dict[str, Any]) -> None:
     """A sort sends its plan to executors, including the functions that group the files."""
     assert answered["groups"] == GROUPS
 
 
-@ONCE
-@pytest.mark.program
 def test_rows_of_a_task_that_fails_are_written_by_its_next_attempt(
     answered: dict[str, Any], folder: Path
 ) -> None:

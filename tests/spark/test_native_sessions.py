@@ -23,7 +23,6 @@ from tests.support.spark_settings import configured
 
 # 4.1 has queries of many shapes, caches and views in tests/interop, and clones of sessions, as
 # streams have them, in test_new_sessions.py.
-OF_RELEASE = pytest.mark.release("in what sessions and plans Spark puts scans")
 
 PREFIX = "spark.sql.catalog.lake"
 LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
@@ -210,7 +209,6 @@ def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -
             assert joined.count() == expected
 
 
-@OF_RELEASE
 def test_a_filter_at_run_time_knows_files_by_another_scheme(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +254,7 @@ def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
         assert "BroadcastHashJoin" not in plan_of(other.join(frame, other.x == frame.id))
 
 
-@pytest.mark.more("threads query and change tables in test_many_threads.py")
+@pytest.mark.nightly
 def test_queries_of_several_threads(lake: Lake) -> None:
     def count(i: int) -> int:
         return lake.spark.table("lake.db.t").filter(f"id % 6 = {i}").count()
@@ -265,7 +263,7 @@ def test_queries_of_several_threads(lake: Lake) -> None:
         assert list(pool.map(count, range(6))) == [sum(n % 6 == i for n in LIVE) for i in range(6)]
 
 
-@pytest.mark.more("what Spark does with any frame")
+@pytest.mark.nightly
 def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
     spark, frame = lake.spark, lake.spark.table("lake.db.t")
     assert frame.schema == spark.table("plain").schema
@@ -285,8 +283,6 @@ def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "written")).count() == 9
 
 
-@pytest.mark.once("test_new_sessions.py makes sessions on 4.1")
-@OF_RELEASE
 def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     path = lake.session.table("lake.db.t").location
     new_session = lake.spark.newSession()
@@ -306,7 +302,7 @@ def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     assert not is_native(lake.never.newSession().read.format("iceberg-py").load(path))
 
 
-@pytest.mark.more("each batch is a query, as above")
+@pytest.mark.nightly
 def test_batches_of_a_stream_read_and_join_tables(lake: Lake, tmp_path: Path) -> None:
     spark = lake.spark
     path = lake.session.table("lake.db.t").location

@@ -28,8 +28,6 @@ from tests.support.frames import refusal
 from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.release("what Spark and its Hadoop know of stores")
-
 PREFIX = "spark.sql.catalog.stores"
 BUCKETS_OF_THE_JVM = """
 import java.io.File;
@@ -167,7 +165,6 @@ def test_s3_is_read_by_the_session_s_own_s3a_where_the_catalog_has_no_keys(
         assert unquote(name_in_spark) == location.replace("s3:", "s3a:")
 
 
-@pytest.mark.once("Python reads there")
 def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     session: IcebergSession,
     tmp_path: Path,

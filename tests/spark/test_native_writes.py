@@ -27,9 +27,6 @@ from tests.support.rows import plain_value, sorted_rows, spark_rows
 from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.fast"
-BESIDE_JAVA = pytest.mark.once(
-    "tests/interop/test_native_writes.py has types and partitions on 4.1"
-)
 # The writers differ in sizes, and so in the offsets at which row groups begin.
 ARROW = "parquet-cpp-arrow"
 SIZES = ("file_path", "file_size_in_bytes", "column_sizes", "split_offsets", "readable_metrics")
@@ -103,8 +100,6 @@ def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, 
     return native
 
 
-@BESIDE_JAVA
-@pytest.mark.release("Spark's Parquet writer")
 def test_every_type_and_its_metrics(spark: SparkSession, lake: IcebergSession) -> None:
     nested = "struct(s as a, struct(i as c, dec as `d d`) as b) as st"
     native = by_both(spark, lake, "types", "", f"select *, {nested} from ({ROWS})")
@@ -119,8 +114,6 @@ def columns_of(file: Path) -> list[str]:
     return str(pq.ParquetFile(file).schema).splitlines()[2:]
 
 
-@BESIDE_JAVA
-@pytest.mark.release("Spark's Parquet writer")
 @pytest.mark.parametrize(
     "partitioning",
     [
@@ -129,17 +122,12 @@ def columns_of(file: Path) -> list[str]:
         "years(dt), months(tz), hours(ts), bucket(4, s)",
     ],
 )
-@pytest.mark.more(
-    "tests/interop/test_native_writes.py has types and partitions beside Java, the next test has "
-    "every transform of every type, and the others here write partitions by both writers"
-)
+@pytest.mark.nightly
 def test_partitions(spark: SparkSession, lake: IcebergSession, partitioning: str) -> None:
     name = "".join(c if c.isalnum() else "_" for c in partitioning)
     by_both(spark, lake, name, f"partitioned by ({partitioning})", ROWS)
 
 
-@pytest.mark.once("tests/interop/test_sql_writes.py has files of adaptive execution on 4.1")
-@pytest.mark.release("Spark's adaptive execution")
 def test_rows_that_spark_puts_together_are_of_one_partition(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -198,8 +186,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.once("tests/interop writes natively on 4.1")
-@pytest.mark.release("Spark's Parquet writer")
 def test_no_setting_of_a_session_shows_in_the_files(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -213,8 +199,6 @@ def test_no_setting_of_a_session_shows_in_the_files(
     assert [tuple(r) for r in counts] == [(5, 0)]
 
 
-@pytest.mark.once("Python decides which writer writes")
-@pytest.mark.release("Spark's Parquet writer")
 def test_what_spark_would_write_otherwise_is_left_to_the_arrow_writer(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -309,8 +293,6 @@ def test_format_iceberg_py_is_written_natively_too(
     assert sorted((r.id, r.g) for r in rows) == sorted((i, i % 2) for i in range(10) for _ in "abc")
 
 
-@pytest.mark.once("tests/interop/test_sql_writes.py sorts rows on 4.1")
-@pytest.mark.release("Spark's Parquet writer")
 def test_files_are_cut_and_sorted_rows_stay_sorted(
     spark: SparkSession, lake: IcebergSession
 ) -> None:

@@ -52,7 +52,6 @@ def contents(session: IcebergSession, name: str) -> dict[int, tuple[object, ...]
     return {row.id: tuple(row)[1:] for row in session.spark.table(name).collect()}
 
 
-@pytest.mark.release("Spark assigns values")
 @pytest.mark.parametrize(
     ("kind", "mode"), [("turned", "copy-on-write"), ("in another case", "merge-on-read")]
 )
@@ -72,7 +71,6 @@ def test_statements_store_fields_by_name(session: IcebergSession, kind: str, mod
         assert contents(session, name) == rows, what
 
 
-@pytest.mark.release("Spark caches tables")
 def test_a_cached_table(session: IcebergSession) -> None:
     name, spark = make(session), session.spark
     spark.sql(f"cache table {name}")
@@ -182,7 +180,6 @@ FAILING = [
 ]
 
 
-@pytest.mark.release("Spark writes the messages")
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_no_message_shows_a_name_of_ours(session: IcebergSession, mode: str) -> None:
     """Messages name columns and expressions of the statement alone."""

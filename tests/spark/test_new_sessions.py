@@ -19,17 +19,14 @@ from iceberg_pyspark.spark.bridge.features import NEW_SESSIONS
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.requests.sessions import MAX_RECENT_SESSIONS
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_conf, sqlite_lake
 from tests.support.spark_sessions import run_python, session_conf
 from tests.support.threads import at_once
 
-pytestmark = pytest.mark.release("how sessions are made, cloned and extended is internal to Spark")
-
 PREFIX = "spark.sql.catalog.made"
 REDACTION = "spark.sql.redaction.options.regex"
 THREADS = 16
-PY4J = pytest.mark.once("of py4j, which has one version in all releases")
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +206,6 @@ def handle_of(session: IcebergSession) -> str:
     return session.bridge.session_handle
 
 
-@pytest.mark.once("the locks are ours, and the same on all releases")
 def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     one = lake.spark.newSession()
     same = at_once(THREADS, lambda _: install(one))
@@ -224,14 +220,13 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
         session.uninstall()
 
 
-@PY4J
 def test_sessions_that_are_dropped_are_not_kept(
     lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """tests/unit/spark/test_sessions.py has when dropped sessions are looked for."""
     sessions = session_module._sessions
     before = len(sessions)
-    for number in range(120 if RUNS_MORE else 30):
+    for number in range(120 if FULL_WORK else 30):
         new_session = configured(lake.spark.newSession(), lake.spark)
         install(new_session)
         if number % 10 == 0:
@@ -293,9 +288,8 @@ print(json.dumps([found, ports]))
 """
 
 
-@pytest.mark.more("each run of the tests of processes begins with a context of its own")
-@pytest.mark.once("each run on 4.1 begins with a context too")
-@pytest.mark.parametrize("pinned", ["true", pytest.param("false", marks=PY4J)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("pinned", ["true", "false"])
 def test_contexts_that_are_stopped_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str
 ) -> None:

@@ -6,8 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.spark_sessions import run_process
 
 NOTEBOOK = """
@@ -30,8 +28,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.program
-@pytest.mark.release("internals of Spark that register a data source")
 def test_tables_are_read_where_jupyter_is_the_driver(tmp_path: Path) -> None:
     jupyter = tmp_path / "jupyter"
     jupyter.write_text('#!/bin/sh\necho "jupyter: no such command" >&2\nexit 2\n')

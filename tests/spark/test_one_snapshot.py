@@ -83,7 +83,7 @@ class BusyTable:
     params=[
         "cached",
         "not cached",
-        pytest.param("expires at once", marks=pytest.mark.more("another way to say not cached")),
+        pytest.param("expires at once", marks=pytest.mark.nightly),
     ],
 )
 def busy(

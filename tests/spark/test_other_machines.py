@@ -6,8 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.spark_sessions import run_process
 
 PROGRAM = """
@@ -39,8 +37,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.program
-@pytest.mark.release("how the JVM opens local files")
 def test_local_tables_where_files_are_elsewhere_by_default_and_names_are_ascii(
     tmp_path: Path,
 ) -> None:

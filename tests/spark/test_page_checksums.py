@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.session import IcebergSession
 
-pytestmark = pytest.mark.release("what Spark's Parquet writer and reader do with checksums")
-
 PREFIX = "spark.sql.catalog.sums"
 ERRORS = (PySparkException, Py4JJavaError)
 VALUE = 0x1122334455667788
@@ -62,7 +60,6 @@ def test_a_flipped_bit_is_found_on_the_native_path(spark: SparkSession, damaged:
     assert "checksum" in str(caught.value)
 
 
-@pytest.mark.once("Python reads the pages")
 def test_a_flipped_bit_is_found_on_the_portable_path(spark: SparkSession, damaged: Path) -> None:
     table = str(damaged.parent.parent)
     portable = spark.read.format("iceberg-py").option("native", "false")
@@ -73,7 +70,6 @@ def test_a_flipped_bit_is_found_on_the_portable_path(spark: SparkSession, damage
     assert [row.id for row in off.load(table).collect()] == [VALUE ^ 1]
 
 
-@pytest.mark.once("4.1 is asked where checksums are verified")
 def test_switched_off_for_the_table_the_wrong_value_is_read(
     spark: SparkSession, damaged: Path
 ) -> None:

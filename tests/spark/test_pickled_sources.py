@@ -17,8 +17,6 @@ from iceberg_pyspark import install
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.data_source.source import MARK, IcebergDataSource
 
-pytestmark = pytest.mark.release("how pyspark pickles data sources")
-
 dumps: Callable[[object], bytes] = cloudpickle.dumps
 OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})
 PINNED = PinnedTable(("a", "b.c"), "t", "/w/t/metadata/v3.json", {"token": "x"}, "snapshots")

@@ -10,14 +10,15 @@ from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.rest.scan_planning import ScanPlanning
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.deleted_rows import delete_rows
 from tests.support.frames import append_rows
+from tests.support.parameters import cases
 from tests.support.read_paths import Read
 from tests.support.rows import spark_rows
 
 TABLES = ("planned.two", "planned.three", "planned.keys")
-FILTERS = ("", "g = 1 AND v IS NOT NULL", *(["id > 12"] if RUNS_MORE else []))
+FILTERS = ("", "g = 1 AND v IS NOT NULL", *(["id > 12"] if FULL_WORK else []))
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +77,11 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.usefixtures("session")
-@pytest.mark.parametrize(
-    "read_path",
-    ["portable", pytest.param("native", marks=pytest.mark.more("test_sql reads these natively"))],
-    indirect=True,
-)
+@cases("read_path", fast=["portable"], nightly=["native"], indirect=True)
 def test_rows_of_the_data_source(read: Read, rest_uri: str, planned: list[Any]) -> None:
     # The third table has equality deletes. A server does not return their sequence numbers, so
     # Python workers read the table even where the other tables are read natively.
-    for name in TABLES[: 2 if RUNS_MORE else 1]:
+    for name in TABLES[: 2 if FULL_WORK else 1]:
         for text in FILTERS:
             options = {"catalog": "lake", "catalog.type": "rest", "catalog.uri": rest_uri}
             options |= {"filter": text} if text else {}

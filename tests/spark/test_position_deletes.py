@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
@@ -84,8 +84,6 @@ def delete_files(table: Table) -> list[DeleteFileRef]:
     return list(result.values())
 
 
-@pytest.mark.once("tests/interop/test_native_scan.py has executors read such files on 4.1")
-@pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_are_those_that_the_driver_reads(
@@ -104,7 +102,6 @@ def test_rows_are_those_that_the_driver_reads(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
-@pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
@@ -113,8 +110,6 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*position_deletes.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
-@pytest.mark.once("4.1 is asked in test_deletion_vectors.py")
-@pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize("factory", ["FALLBACK", "NO_CODEGEN"])
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
     session: IcebergSession, factory: str
@@ -255,16 +250,13 @@ def test_positions_of_64_bits_and_of_several_files(session: IcebergSession, tmp_
         assert [task.applyAsLong(3, q) for q in (0, 1, 2)] == [0, 0, 0]
 
 
-OTHER_WAY = pytest.mark.more("the other half of the files is read in this way")
-
-
 def in_turns(*cases: tuple[Any, ...]) -> list[Any]:
-    """Return each case with few and with many records claimed, one of which is marked `more`.
+    """Return each case with few and with many records claimed, one of which runs nightly.
 
     A file that claims few is read at once, the other for one data file at a time.
     """
     return [
-        pytest.param(records, *case, marks=OTHER_WAY if (i + n) % 2 else ())
+        pytest.param(records, *case, marks=pytest.mark.nightly if (i + n) % 2 else ())
         for i, case in enumerate(cases)
         for n, records in enumerate((1, 10**9))
     ]
@@ -397,7 +389,7 @@ def test_damaged_files_are_named_or_read_as_they_were(
     by_path = {path: BitMap64(p for q, p in deletes if q == path) for path in PATHS}
     messages: list[str] = []
     path_mentions = 0
-    count, least = (150, 40) if RUNS_MORE else (30, 20)
+    count, least = (150, 40) if FULL_WORK else (30, 20)
     for i in range(count):
         damaged = bytearray(data)
         if i % 3:
@@ -451,7 +443,7 @@ def test_a_vector_counts_alone_and_others_beside_it(
     assert rest == [i for i in range(4000) if i // 1000 * 1000 != start and i % 7]
 
 
-@pytest.mark.more("executors read such files above, and test_deletion_vectors.py changes rows so")
+@pytest.mark.nightly
 def test_deletes_are_changed_by_changes(session: IcebergSession) -> None:
     table = make(session, "changed", "partitioned by (g)")
     expected = change_rows(session.spark, table)
@@ -516,8 +508,6 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert "StorageError" in str(caught.value)
 
 
-@pytest.mark.once("4.1 is asked in test_deletion_vectors.py")
-@pytest.mark.release("Spark broadcasts")
 def test_few_deletes_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,7 +523,6 @@ def test_few_deletes_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
-@pytest.mark.release("Spark sends files to executors")
 @pytest.mark.parametrize("reached", ["none", "some"])
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, reached: str

@@ -122,7 +122,7 @@ def call(spark: SparkSession, text: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in spark.sql(f"CALL kept.system.{text}").collect()]
 
 
-@pytest.mark.more("tests/interop/test_procedures.py moves main by the same calls as Java")
+@pytest.mark.nightly
 def test_main_moves_between_snapshots(spark: SparkSession, folder: Path) -> None:
     make(spark, "m")
     first, second, third = snapshot_ids(spark, "m")
@@ -235,7 +235,6 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
     assert len(snapshot_ids(spark, "r")) == 3
 
 
-@pytest.mark.release
 def test_arguments_are_constant_expressions(spark: SparkSession, folder: Path) -> None:
     make(spark, "a")
     for arguments in (
@@ -283,13 +282,15 @@ CALLS = {
 }
 
 
-LOOKED_UP_ALIKE = pytest.mark.more("the table is looked up as for the procedures that stay")
 OF_TABLES = sorted({*PROCEDURES} - {"migrate", "register_table", "snapshot"})
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if i % 4 == 0 else LOOKED_UP_ALIKE) for i, n in enumerate(OF_TABLES)],
+    [
+        pytest.param(n, marks=() if i % 4 == 0 else pytest.mark.nightly)
+        for i, n in enumerate(OF_TABLES)
+    ],
 )
 @pytest.mark.usefixtures("folder")
 def test_a_missing_table_is_the_error_that_spark_has_for_it(spark: SparkSession, name: str) -> None:

@@ -49,11 +49,7 @@ print(json.dumps(found))
 '''
 
 
-@pytest.mark.program
-@pytest.mark.more(
-    "one of two attempts at the same time is committed, as of two in a row, which "
-    "test_native_processes.py has in executors"
-)
+@pytest.mark.nightly
 def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(FAIL_ONCE + ON_A_CLUSTER, encoding="utf-8")

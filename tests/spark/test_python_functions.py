@@ -12,11 +12,7 @@ from pyspark.sql.functions import udf
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
-
-pytestmark = pytest.mark.release("Spark's optimizer evaluates Python functions on its own")
-
-ONCE = pytest.mark.once("4.1 evaluates functions in a MERGE that writes deletes")
-OTHER_MODE = pytest.mark.more("statements of the other kind have this mode")
+from tests.support.parameters import cases
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +55,8 @@ def table(session: IcebergSession, mode: str, request: pytest.FixtureRequest) ->
     return name
 
 
-@pytest.mark.more("test_row_level.py deletes and updates from Python")
-@ONCE
-@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=OTHER_MODE)])
+@pytest.mark.nightly
+@cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
 def test_delete_and_update(session: IcebergSession, table: str) -> None:
     spark = session.spark
     spark.sql(f"delete from {table} where twice(s) = 'aa'")
@@ -72,10 +67,7 @@ def test_delete_and_update(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(2, "bbbb"), (4, "ll"), (13, "CC")]
 
 
-@pytest.mark.once("tests/interop merges on 4.1")
-@pytest.mark.parametrize(
-    "mode", [pytest.param("copy-on-write", marks=[ONCE, OTHER_MODE]), "merge-on-read"]
-)
+@cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 def test_merge(session: IcebergSession, table: str) -> None:
     spark = session.spark
     spark.createDataFrame(
@@ -92,8 +84,7 @@ def test_merge(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(1, "A-x"), (3, "c"), (3, "zz"), (4, "dd"), (9, "nn")]
 
 
-@pytest.mark.more("test_cached_targets.py has cached tables")
-@ONCE
+@pytest.mark.nightly
 def test_cached_tables_and_sessions(session: IcebergSession, table: str) -> None:
     other = session.spark.newSession()
     for key in ("", ".type", ".uri", ".warehouse"):
@@ -109,8 +100,7 @@ def test_cached_tables_and_sessions(session: IcebergSession, table: str) -> None
         other.sql(f"uncache table {table}")
 
 
-@pytest.mark.more("test_row_level.py has the three operations from Python")
-@ONCE
+@pytest.mark.nightly
 def test_from_python(session: IcebergSession, table: str) -> None:
     spark_table = session.table(table)
     twice = udf(lambda text: text * 2, "string")

@@ -15,22 +15,12 @@ import iceberg_pyspark
 from iceberg_pyspark import load_catalog
 from tests.spark.conftest import Configured
 from tests.support.frames import append_rows, create_path_table, load, refusal, rows_of, save
+from tests.support.parameters import cases
 
 # tests/interop/test_native_source.py reads by options and schemas on both paths of 4.1.
-OF_RELEASE = pytest.mark.release("Spark's interface of data sources in Python")
 
 # What a name means, and which filters a plan has, are decided before the read path is.
-ONE_PATH = pytest.mark.parametrize(
-    "read_path",
-    [
-        "portable",
-        pytest.param(
-            "native",
-            marks=pytest.mark.more("views and names are read natively in test_native_sessions.py"),
-        ),
-    ],
-    indirect=True,
-)
+ONE_PATH = cases("read_path", fast=["portable"], nightly=["native"], indirect=True)
 
 ROWS = [{"id": i, "name": f"n{i}"} for i in range(10)]
 
@@ -55,8 +45,6 @@ def lake(tmp_path: Path) -> dict[str, str]:
 # A relation that is used twice: Spark would keep pushed filters (SPARK-58551).
 
 
-@pytest.mark.once("cached tables are read again on 4.1")
-@OF_RELEASE
 @pytest.mark.usefixtures("read_path")
 def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:
     frame = load(spark, ten)
@@ -81,7 +69,6 @@ def test_a_view_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> N
     assert actual.collect() == [(10, 4, "n9")]
 
 
-@OF_RELEASE
 @pytest.mark.usefixtures("read_path")
 def test_filters_that_could_be_pushed_stay_right_when_spark_may_push(
     spark: SparkSession, ten: Path
@@ -143,7 +130,6 @@ def test_a_missing_path_and_an_unknown_catalog_are_named(
     assert "type 'dynamo' is not known; there are sql" in text
 
 
-@OF_RELEASE
 def test_a_filter_is_refused_as_the_user_wrote_it(spark: SparkSession, ten: Path) -> None:
     _, text = refusal(lambda: load(spark, ten, {"filter": "id = = 1"}))
     assert text.startswith("the filter 'id = = 1' cannot be parsed")
@@ -179,14 +165,12 @@ def test_a_frame_keeps_the_snapshot_it_was_loaded_with(spark: SparkSession, tmp_
     assert sorted(load(spark, tmp_path / "t").collect()) == [(1, None), (2, "m")]
 
 
-@OF_RELEASE
 def test_splits_become_partitions(spark: SparkSession, ten: Path) -> None:
     frame = load(spark, ten, {"split-size": 1, "file-open-cost": 0})
     assert frame.rdd.getNumPartitions() == 2
     assert frame.selectExpr("sum(id)").collect() == [(45,)]
 
 
-@OF_RELEASE
 def test_a_load_without_a_table_says_what_to_write(spark: SparkSession, ten: Path) -> None:
     reader = spark.read.format("iceberg-py")
     assert "no table is named" in refusal(reader.load)[1]

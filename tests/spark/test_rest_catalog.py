@@ -39,7 +39,7 @@ def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
         session.uninstall()
 
 
-@pytest.mark.more("test_renewed_credentials.py writes so, and test_planned_by_server.py reads so")
+@pytest.mark.nightly
 def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": rest_uri}
     rows = spark.range(5).selectExpr("id", "id * 2 AS twice")

@@ -23,10 +23,9 @@ from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 from tests.support.deleted_rows import delete_rows
 from tests.support.frames import append_empty_file
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import cases
 
 ORDERS = [None, "c DESC, a", "zorder(a, b)"]
-CURVE = pytest.mark.more("tests/unit/table/test_sorted_rewrites.py has files along curves")
-PACKED = pytest.mark.more("tasks that sort nothing, which the test of a job that fails has")
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,7 @@ def widths(spark: SparkSession, table: str) -> list[int]:
     return [row[0] for row in result]
 
 
-@pytest.mark.once("rewrites by Spark run in tests/interop on 4.1")
-@pytest.mark.release
-@pytest.mark.parametrize("order", [*ORDERS[:2], pytest.param(ORDERS[2], marks=CURVE)])
+@cases("order", fast=[*ORDERS[:2]], nightly=[ORDERS[2]])
 def test_rows_and_files_are_those_of_the_driver(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
@@ -107,7 +104,7 @@ def test_rows_and_files_are_those_of_the_driver(
     assert abs(len(by_executors) - len(by_driver)) <= 2
 
 
-@pytest.mark.more("an amount of memory, and no row")
+@pytest.mark.nightly
 def test_in_little_memory(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +175,7 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
     assert len(rows(spark, table)) == 7200
 
 
-@pytest.mark.parametrize("order", [pytest.param(None, marks=PACKED), "a"])
+@cases("order", fast=["a"], nightly=[None])
 def test_jobs_are_in_the_group_of_the_caller(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
@@ -218,8 +215,8 @@ def test_jobs_are_in_the_group_of_the_caller(
     assert len(context.statusTracker().getJobIdsForGroup(group)) == len(jobs)
 
 
-@pytest.mark.more("tests/unit/command_line/test_progress.py counts files")
-@pytest.mark.parametrize("order", [pytest.param(None, marks=PACKED), "a"])
+@pytest.mark.nightly
+@cases("order", fast=["a"], nightly=[None])
 def test_progress_counts_the_files_of_tasks(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:

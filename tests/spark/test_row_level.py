@@ -36,7 +36,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
 
@@ -159,7 +159,6 @@ def test_the_three_operations_from_python(
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
 
 
-@pytest.mark.release
 def test_an_explanation_shows_the_scans_and_changes_nothing(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,7 +395,7 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     )
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        for number in range(5) if RUNS_MORE else (0, 1, 4):
+        for number in range(5) if FULL_WORK else (0, 1, 4):
             even, text = clauses[number]
             rebalanced.clear()
             source = f"select id + {number} id, 'of {number}' s from range(8, 12)"
@@ -457,7 +456,6 @@ def test_commits_of_others(
     assert contents(t) == {**expected, 15: "15"}
 
 
-@pytest.mark.release("Spark casts what is stored")
 def test_values_are_stored_as_ansi_sql_asks(
     session: IcebergSession, table: Callable[..., SparkTable]
 ) -> None:

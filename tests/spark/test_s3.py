@@ -176,7 +176,6 @@ main(Path(sys.argv[2]))
 """
 
 
-@pytest.mark.program
 def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:

@@ -89,10 +89,7 @@ FILES = 2
 STREAM = "spark.hadoop.fs.s3a.input.stream.type"
 
 
-@pytest.mark.more("test_s3.py reads by S3A; here requests are counted")
-@pytest.mark.once("tests/interop/test_s3_file_io.py reads and writes by S3A on 4.1")
-@pytest.mark.program
-@pytest.mark.release("S3A and the readers differ")
+@pytest.mark.nightly
 def test_a_data_file_is_opened_without_a_look(tmp_path: Path) -> None:
     """A file takes three requests: the end of its footer, the footer, and the rows."""
     script = tmp_path / "driver.py"

@@ -21,7 +21,6 @@ from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
 # 4.1 sends one request of each kind: the responses are Python's, and tests/interop compares rows.
-OF_RELEASE = pytest.mark.release("what Spark's optimizer asks of scans")
 
 ROWS = """
     select id, cast(id % 7 as int) g, concat('s', id % 7) s,
@@ -104,7 +103,7 @@ def plainly(session: IcebergSession, query: str) -> tuple[DataFrame, list[PlainR
 
 @pytest.mark.parametrize(
     ("rows", "batch"),
-    [pytest.param(20, 128, marks=OF_RELEASE), (200, 200), (5000, 4096)],
+    [(20, 128), (200, 200), (5000, 4096)],
 )
 def test_readers_allocate_batches_no_larger_than_the_files(
     session: IcebergSession, rows: int, batch: int
@@ -125,9 +124,7 @@ def test_readers_allocate_batches_no_larger_than_the_files(
         ("partitioned by (g)", "g", "cast(id as int)"),
         ("partitioned by (s)", "s", "s"),
         ("partitioned by (bucket(16, s))", "s", "s"),
-        pytest.param(
-            *("partitioned by (truncate(1, g))", "g", "cast(id as int)"), marks=OF_RELEASE
-        ),
+        pytest.param(*("partitioned by (truncate(1, g))", "g", "cast(id as int)")),
         (
             "partitioned by (days(t))",
             "t",
@@ -273,7 +270,6 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     assert len(requests) == 4
 
 
-@OF_RELEASE
 def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSession) -> None:
     """Our serialization of a Hadoop configuration, five times as fast, is readable by executors."""
     spark = session.spark
@@ -306,7 +302,6 @@ def settings_of(conf: Any) -> dict[str, str]:
     return lines
 
 
-@OF_RELEASE
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     make(session, "reused", "partitioned by (bucket(4, id))")
     spark = session.spark
@@ -319,7 +314,6 @@ def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     assert len(frame.collect()) == 49
 
 
-@OF_RELEASE
 def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None:
     table = f"planned.db.{shared(session, '')}"
     plan = plan_of(session.spark.sql(f"select sum(id) from {table} where g = 3"))
@@ -341,7 +335,7 @@ AGGREGATES = (
 )
 READ = (
     "select max(s), count(*) from {t}",
-    pytest.param("select min(f) from {t}", marks=OF_RELEASE),
+    "select min(f) from {t}",
     "select count(distinct g) from {t}",
     "select sum(id) from {t}",
     "select count(*) from {t} where id > 350",
@@ -374,7 +368,7 @@ def counted(session: IcebergSession) -> str:
     return "planned.db.counted"
 
 
-@pytest.mark.parametrize("query", [pytest.param(AGGREGATES[0], marks=OF_RELEASE), *AGGREGATES[1:]])
+@pytest.mark.parametrize("query", [AGGREGATES[0], *AGGREGATES[1:]])
 def test_aggregates_come_from_metadata(session: IcebergSession, counted: str, query: str) -> None:
     ours = session.spark.sql(query.format(t=counted))
     plain, expected = plainly(session, query.format(t="counted_plain"))
@@ -415,7 +409,6 @@ def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, cou
     assert spark.sql(by_rows).collect()[0][0] == len(spark.table(name).select("g").collect())
 
 
-@OF_RELEASE
 def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
     make(session, "limited", f"partitioned by (g) {MERGE_ON_READ}")
     spark = session.spark
@@ -450,9 +443,9 @@ def read_schema(plan: str) -> str:
         ("t >= '2024-01-02' and t < '2024-01-04'", ""),
         ("t >= '2024-01-02' and t < '2024-01-03 12:00:00'", "t"),
         ("t >= '2024-01-02 00:00:00.000001' and t < '2024-01-04'", "t"),
-        pytest.param("t < '2024-01-03 23:00:01'", "", marks=OF_RELEASE),
+        ("t < '2024-01-03 23:00:01'", ""),
         ("g > -1 and s is not null", ""),
-        pytest.param("g > 1", "g", marks=OF_RELEASE),
+        ("g > 1", "g"),
         ("t >= '2024-01-02' and length(s) > 1", "length"),
         ("not (g < 0 or g > 6)", ""),
         ("s > 's'", ""),

@@ -23,7 +23,6 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 
 # Python makes the splits of a scan; 4.1 is asked whether its tasks are theirs.
-OF_RELEASE = pytest.mark.release("how Spark makes tasks of splits")
 
 FILES = 8
 ROWS = 20_000
@@ -110,8 +109,6 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
     session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({properties_sql})")
 
 
-@pytest.mark.once("options and settings are read in Python")
-@OF_RELEASE
 def test_an_option_and_a_setting_cut_files(
     session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:
@@ -263,7 +260,6 @@ def test_a_size_of_one_byte_does_not_make_a_task_of_every_byte(
     assert FILES < len(tasks) <= sum(sizes) // 4096 + FILES
 
 
-@OF_RELEASE
 def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
     session: IcebergSession, settings: ExitStack
 ) -> None:

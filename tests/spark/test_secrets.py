@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
@@ -23,8 +22,6 @@ from tests.support.secret_forms import (
     new_secret,
 )
 from tests.support.spark_sessions import run_process
-
-pytestmark = pytest.mark.release("what Spark logs and shows")
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -44,8 +41,6 @@ def setting_of_documentation() -> str:
     return result[1]
 
 
-@pytest.mark.program
-@pytest.mark.once("the settings and the plans that are searched are those of the newest")
 def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")

@@ -21,7 +21,7 @@ from iceberg_pyspark.spark.row_level import run as run_module
 from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import sqlite_lake
 
 SCHEMA = pa.schema([("id", pa.int32()), ("k", pa.string()), ("f", pa.float64()), ("v", pa.int64())])
@@ -49,7 +49,7 @@ STATEMENTS = [
     "delete from {t} where id not in (select id from {s} where id is not null)",
     "delete from {t} where id < 3 or k is null",
 ]
-ROUNDS = 200 if RUNS_MORE else len(STATEMENTS)
+ROUNDS = 200 if FULL_WORK else len(STATEMENTS)
 
 VALUES = "(select * from values (2, '2', 2D, 7L), (5, '5', 5D, 7L) as v(id, k, f, v))"
 """A source whose keys are not those of rows that are appended."""

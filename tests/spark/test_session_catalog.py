@@ -17,10 +17,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install, load_catalog
 from tests.support.native_lake import session_catalog, with_session_catalog
 
-pytestmark = pytest.mark.release("Spark's session catalog asks its extension differently")
-
 PREFIX = "spark.sql.catalog.spark_catalog"
-BESIDE_JAVA = pytest.mark.once("tests/interop/test_session_catalog.py has such statements on 4.1")
 _numbers = itertools.count()
 
 
@@ -70,7 +67,6 @@ def is_iceberg(session: SparkSession, table: str) -> bool:
     return bool(described["Provider"] == "iceberg")
 
 
-@BESIDE_JAVA
 def test_names_without_a_catalog_find_both_kinds(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT, v STRING) USING iceberg PARTITIONED BY (id)")
     session.sql(f"CREATE TABLE {db}.plain (id INT, w STRING) USING parquet")
@@ -95,7 +91,6 @@ def test_names_without_a_catalog_find_both_kinds(session: SparkSession, db: str)
     assert install(session).table("ice").scan().count() == 1
 
 
-@BESIDE_JAVA
 def test_each_kind_is_altered_renamed_and_dropped_where_it_is(
     session: SparkSession, db: str
 ) -> None:
@@ -123,7 +118,6 @@ def test_each_kind_is_altered_renamed_and_dropped_where_it_is(
         session.table(f"{db}.ice2")
 
 
-@pytest.mark.once("tests/interop/test_session_catalog.py runs on 4.1")
 def test_tables_of_queries_and_of_writers(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice USING iceberg AS SELECT 1 AS id")
     session.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 2 AS id")
@@ -323,7 +317,6 @@ def test_a_namespace_may_be_in_one_or_in_both(
     assert ("Comment", "mine") in described
 
 
-@BESIDE_JAVA
 def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"INSERT INTO {db}.ice VALUES (1)")
@@ -339,7 +332,6 @@ def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -
     session.sql(f"UNCACHE TABLE {db}.ice")
 
 
-@pytest.mark.once("4.1 installs and uninstalls in test_sql_catalog.py")
 def test_before_install_and_after_uninstall_the_session_says_what_is_missing(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SigningCatalog]
         yield catalog
 
 
-@pytest.mark.more("tests/stores/test_signed_s3.py has the operations of Python")
+@pytest.mark.nightly
 def test_python_creates_appends_reads_and_deletes(server: SigningCatalog) -> None:
     lake = ice.load_catalog("signed", **server.properties)
     lake.create_namespace("py")

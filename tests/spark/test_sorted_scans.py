@@ -9,14 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_lake
-from tests.support.parameters import MORE
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
-
-pytestmark = pytest.mark.release("Spark's own rules plan sorts of groups")
 
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 ROWS = """
@@ -78,16 +76,11 @@ def sorts(plan: str) -> int:
 
 JOIN = "select a.id, b.id, a.s, b.g from {l} a join {r} b on "
 OTHER_ORDERS = {"desc": "id desc", "cut": "truncate(5, id)"}
-if RUNS_MORE:
+if FULL_WORK:
     OTHER_ORDERS["last"] = "id nulls last"
 
 
-ONCE = pytest.mark.once("orders of values are the same on all releases: 4.1 is asked with others")
-
-
-@pytest.mark.parametrize(
-    "key", ["id", "s", *(pytest.param(k, marks=ONCE) for k in ("g", "m", "t"))]
-)
+@pytest.mark.parametrize("key", ["id", "s", *(k for k in ("g", "m", "t"))])
 def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: str) -> None:
     name = f"by_{key}"
     make(session, name, key, f"bucket(4, {key})")
@@ -100,13 +93,12 @@ def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: s
     for side in ("left", "right"):
         session.spark.sql(f"delete from sorted.db.{side}_{name} where id % 7 = 3")
     remaining = "id % 7 != 3"
-    for how in ("left", "full", "left anti") if RUNS_MORE else ("full", "left anti"):
+    for how in ("left", "full", "left anti") if FULL_WORK else ("full", "left anti"):
         join = JOIN if how != "left anti" else "select a.id from {l} a join {r} b on "
         join = join.replace("join", f"{how} join")
         assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", remaining)) == 0
 
 
-@pytest.mark.once("which order a file has Python decides; 4.1 sorts what the next test joins")
 def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
     for name, order in OTHER_ORDERS.items():
         make(session, name, order, "bucket(4, id)")
@@ -115,7 +107,6 @@ def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
     assert sorts(compared(session, "double", "select a.id from {l} a join {r} b on a.f = b.f")) == 2
 
 
-@pytest.mark.once("Spark plans the sorts of the next tests by the same rule")
 def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
     """Files with two sort orders, and two files in one group."""
     spark, on = session.spark, "a.id = b.id"
@@ -132,11 +123,10 @@ def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> Non
     make(session, "two_keys", "id", "g, bucket(2, id)")
     with configured(spark, {SUBSETS: "true"}):
         compared(session, "two_keys", JOIN + on)
-        if RUNS_MORE:
+        if FULL_WORK:
             compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
 
 
-@pytest.mark.once("which files a filter leaves Python decides; 4.1 sorts without one")
 def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     make(session, "filtered", "id", "bucket(8, id)")
     session.spark.sql("select * from values (120L), (121L) as v(k)").createOrReplaceTempView("few")
@@ -144,9 +134,7 @@ def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     compared(session, "filtered", query)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, pytest.param(1, marks=ONCE), *(pytest.param(n, marks=MORE) for n in range(2, 10))]
-)
+@cases("seed", fast=[0, 1], nightly=[*(n for n in range(2, 10))])
 def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
     chance = random.Random(seed)
     columns = ("id", "g", "s", "m", "t")
@@ -157,7 +145,7 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
     key = chance.choice(columns)
     name = f"random_{seed}"
     make(session, name, order, chance.choice((f"bucket(3, {key})", key if key == "g" else "g")))
-    for _ in range(3 if RUNS_MORE else 1):
+    for _ in range(3 if FULL_WORK else 1):
         one, other = chance.sample(columns, 2)
         direction = chance.choice(("asc", "desc nulls first", "desc", "asc nulls last"))
         compared(session, name, f"{JOIN} a.{key} = b.{key} and a.{one} <=> b.{one}")
@@ -170,7 +158,7 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
         compared(session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}")
 
 
-@pytest.mark.more("files of several row groups are sorted above")
+@pytest.mark.nightly
 def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> None:
     """Whatever the split size is, such a file is one split, so that its rows stay in order."""
     make(session, "one_row_group", "id", "bucket(2, id)")
@@ -184,7 +172,6 @@ def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> Non
         assert sorts(compared(session, "one_row_group", JOIN + "a.id = b.id")) == 0
 
 
-@pytest.mark.once("which files are split Python decides; 4.1 sorts files that are not")
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
     """A file that Spark would split is split, and its rows are sorted again."""
     row_groups = "'write.parquet.row-group-size-bytes'='4096'"

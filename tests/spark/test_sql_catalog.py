@@ -145,8 +145,6 @@ DEFAULTS = {
 """The type, the SQL literal and the Python value of each column."""
 
 
-@pytest.mark.once("tests/interop/test_sql_catalog.py leaves columns out on 4.1")
-@pytest.mark.release("Spark resolves defaults")
 def test_what_an_insert_leaves_out_is_the_default(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -216,7 +214,6 @@ def test_the_columns_of_a_query_bring_no_defaults(
     assert [tuple(r) for r in spark.table("lake.db.made").collect()] == [(2, "y")]
 
 
-@pytest.mark.release("Spark's catalog of the session")
 def test_a_table_of_the_session(spark: SparkSession, lake: IcebergSession, tmp_path: Path) -> None:
     spark.sql("create table lake.db.mine (id int)")
     table = lake.table("lake.db.mine")
@@ -251,7 +248,6 @@ def test_one_statement_is_one_commit_or_none(spark: SparkSession, lake: IcebergS
     assert len(table.metadata.metadata_log) == before
 
 
-@pytest.mark.release("what of Spark's is put back")
 def test_uninstall_restores_the_session(spark: SparkSession, lake: IcebergSession) -> None:
     other = spark.newSession()
     for key in ("", ".type", ".uri", ".warehouse"):
@@ -270,8 +266,6 @@ def test_uninstall_restores_the_session(spark: SparkSession, lake: IcebergSessio
     assert spark.table("lake.db.again").count() == 0
 
 
-@pytest.mark.once("4.1 has a session without the bridge in test_native_processes.py")
-@pytest.mark.release("what is found of Spark's")
 def test_where_there_is_no_bridge_the_portable_path_serves(
     spark: SparkSession,
     lake: IcebergSession,
@@ -296,7 +290,6 @@ def test_where_there_is_no_bridge_the_portable_path_serves(
     assert spark.table("lake.db.portable").collect() == [(7,)]
 
 
-@pytest.mark.release("Spark refreshes tables")
 def test_a_frame_sees_the_next_snapshot_as_spark_refreshes_it(
     spark: SparkSession, lake: IcebergSession
 ) -> None:

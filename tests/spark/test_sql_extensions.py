@@ -21,8 +21,6 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from tests.support.native_lake import sqlite_lake
 
-pytestmark = pytest.mark.release("Spark's parser, behind ours")
-
 SETTINGS = ("", ".type", ".uri", ".warehouse")
 
 
@@ -48,7 +46,6 @@ def configure(other: SparkSession, spark: SparkSession) -> None:
         other.conf.set(name, str(spark.conf.get(name)))
 
 
-@pytest.mark.once("tests/interop/test_sql_extensions.py has each statement on 4.1")
 def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
     table = create_table(spark, lake, "every")
     first = table.current_snapshot
@@ -88,7 +85,6 @@ def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
     assert spark.table("lake.db.every").count() == 1
 
 
-@pytest.mark.once("the statement is Spark's, and Python moves the table")
 def test_a_location_takes_the_files_to_come(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.services.glue import glue_server
 from tests.services.hdfs import hdfs_server
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.postgres import postgres
+from tests.support.parameters import cases
 
 Start = Callable[[ExitStack, Path], dict[str, str]]
 
@@ -43,13 +44,9 @@ def hadoop(services: ExitStack, folder: Path) -> dict[str, str]:
     return {"type": "hadoop", "warehouse": f"{server.root}/lake"}
 
 
-HADOOP = pytest.param(hadoop, marks=pytest.mark.more("files in HDFS: tests/stores/test_hdfs.py"))
-HIVE = pytest.param(
-    hive, marks=pytest.mark.more("statements as on Glue; tests/catalogs has Hive's contract")
-)
-SQL = pytest.param(
-    sql, marks=pytest.mark.more("statements as on SQLite; tests/catalogs has those of PostgreSQL")
-)
+HADOOP = pytest.param(hadoop, marks=pytest.mark.nightly)
+HIVE = pytest.param(hive, marks=pytest.mark.nightly)
+SQL = pytest.param(sql, marks=pytest.mark.nightly)
 
 
 @dataclass(frozen=True)
@@ -92,13 +89,7 @@ def service(
             spark.conf.unset(key)
 
 
-@pytest.mark.parametrize(
-    "version",
-    [
-        pytest.param(2, marks=pytest.mark.more("the same statements, with position delete files")),
-        3,
-    ],
-)
+@cases("version", fast=[3], nightly=[2])
 def test_a_table_from_create_to_purge(spark: SparkSession, service: Service, version: int) -> None:
     db, table = f"{service.name}.v{version}", f"{service.name}.v{version}.t"
 

@@ -93,7 +93,6 @@ def test_format_iceberg_py_is_laid_out_as_the_table_asks(
     assert set(files["sort_order_id"].to_pylist()) == {1}
 
 
-@pytest.mark.release("Spark's cache finds plans")
 def test_a_cached_table_is_read_anew_after_a_write(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -106,7 +105,6 @@ def test_a_cached_table_is_read_anew_after_a_write(
     spark.sql(f"uncache table {t}")
 
 
-@pytest.mark.release("Spark calls what aborts a write")
 def test_a_job_that_fails_leaves_neither_rows_nor_files(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -122,8 +120,6 @@ def test_a_job_that_fails_leaves_neither_rows_nor_files(
     assert not spark.catalog.tableExists(f"{t}_new")
 
 
-@pytest.mark.once("4.1 has such nulls in test_error_lines.py")
-@pytest.mark.release("Spark words and wraps what fails")
 def test_a_null_in_a_required_column_is_an_error_in_our_words(
     spark: SparkSession, lake: IcebergSession
 ) -> None:

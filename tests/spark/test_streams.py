@@ -8,6 +8,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.support.parameters import cases
+
 ROWS = "id long"
 
 
@@ -18,17 +20,7 @@ def run_stream(stream: DataFrame, target: str, name: str, checkpoint: Path) -> N
     query.awaitTermination()
 
 
-@pytest.mark.parametrize(
-    "read_path",
-    [
-        pytest.param(
-            "portable",
-            marks=pytest.mark.more("the data source refuses as where Iceberg is installed"),
-        ),
-        "native",
-    ],
-    indirect=True,
-)
+@cases("read_path", fast=["native"], nightly=["portable"], indirect=True)
 @pytest.mark.usefixtures("read_path")
 def test_streams_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "table")

@@ -50,8 +50,6 @@ from tests.support.frames import (
 )
 from tests.support.read_paths import Read
 
-pytestmark = pytest.mark.release("how pyspark converts values")
-
 NOON = dt.datetime(2026, 2, 3, 12, 30, 45, 678901)
 UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
@@ -191,7 +189,6 @@ def test_every_type_is_written_back(spark: SparkSession, everything: Path, tmp_p
     assert len(rows_of(spark, everything, {"filter": f"uuid = '{UUID}'", "columns": "id"})) == 2
 
 
-@pytest.mark.once("Python widens them")
 def test_types_that_only_spark_has_are_widened(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.sql(
         "SELECT CAST(1 AS TINYINT) AS b, CAST(2 AS SMALLINT) AS s, CAST('c' AS CHAR(3)) AS c, "
@@ -248,7 +245,6 @@ DEFAULTS: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.once("tests/interop/java_writes/test_defaults.py has each type on 4.1")
 @pytest.mark.parametrize("columns", ["text", "flag,least,large", ",".join(DEFAULTS), "text,id"])
 def test_required_columns_that_files_lack_have_their_default(
     read: Read, tmp_path: Path, columns: str

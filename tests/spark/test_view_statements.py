@@ -14,11 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.native_lake import sqlite_lake
 
-pytestmark = pytest.mark.release("Spark's parser, behind ours")
-
 CATALOG = "spark.sql.catalog.made"
 HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
-BESIDE_JAVA = pytest.mark.once("tests/interop/test_views.py has such statements on 4.1")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +50,6 @@ def metadata(folder: Path, name: str) -> dict[str, Any]:
     return document
 
 
-@BESIDE_JAVA
 def test_a_view_is_created_replaced_and_dropped(spark: SparkSession, folder: Path) -> None:
     spark.sql(
         "CREATE VIEW made.db.v (n COMMENT 'one more', `W w`) COMMENT 'mine' "
@@ -133,7 +129,6 @@ def test_columns_are_those_that_the_query_had_at_first(spark: SparkSession, fold
     spark.sql("DROP TABLE made.db.grows")
 
 
-@BESIDE_JAVA
 def test_views_are_listed(spark: SparkSession, folder: Path) -> None:
     for name in ("one", "two"):
         spark.sql(f"CREATE VIEW made.db.{name} AS SELECT 1 AS x")
@@ -160,7 +155,6 @@ def test_views_are_listed(spark: SparkSession, folder: Path) -> None:
         spark.sql(f"DROP VIEW made.db.{name}")
 
 
-@BESIDE_JAVA
 def test_views_are_altered(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE VIEW made.db.before TBLPROPERTIES ('a' = '1', 'b' = '2') AS SELECT 1 AS x")
     spark.sql("ALTER VIEW made.db.before SET TBLPROPERTIES ('c' = '3', 'a' = '4')")
@@ -182,7 +176,6 @@ def test_views_are_altered(spark: SparkSession, folder: Path) -> None:
     spark.sql("DROP VIEW made.db.again")
 
 
-@BESIDE_JAVA
 def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path) -> None:
     for name in ("first", "second"):
         spark.sql(
@@ -204,7 +197,6 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
     spark.sql("DROP VIEW made.db.placed")
 
 
-@pytest.mark.once("tests/interop/test_views.py runs on 4.1")
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
@@ -215,33 +207,15 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
         ),
         ("CREATE VIEW made.db.w AS SELECT shout(v) AS s FROM made.db.t", "function shout"),
         ("CREATE VIEW made.db.w AS SELECT id + loud AS s FROM made.db.t", "variable .*loud"),
-        pytest.param(
-            "CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t",
-            "two columns of one name",
-            marks=BESIDE_JAVA,
-        ),
-        pytest.param(
-            "CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t",
-            "names 1 columns",
-            marks=BESIDE_JAVA,
-        ),
+        ("CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t", "two columns of one name"),
+        ("CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t", "names 1 columns"),
         ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "RECURSIVE_VIEW"),
         ("CREATE VIEW made.db.w AS SELECT nothing FROM made.db.t", "UNRESOLVED_COLUMN"),
-        pytest.param(
-            "CREATE VIEW made.db.w AS SELECT * FROM made.db.none",
-            "TABLE_OR_VIEW_NOT_FOUND",
-            marks=BESIDE_JAVA,
-        ),
-        pytest.param(
-            "CREATE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS", marks=BESIDE_JAVA
-        ),
-        pytest.param(
-            "CREATE OR REPLACE VIEW made.db.t AS SELECT 1 AS x",
-            "VIEW_ALREADY_EXISTS",
-            marks=BESIDE_JAVA,
-        ),
+        ("CREATE VIEW made.db.w AS SELECT * FROM made.db.none", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
+        ("CREATE OR REPLACE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
         ("CREATE VIEW plain.db.w AS SELECT 1 AS x", "catalog 'plain' has no views"),
-        pytest.param("DROP VIEW made.db.t", "VIEW_NOT_FOUND", marks=BESIDE_JAVA),
+        ("DROP VIEW made.db.t", "VIEW_NOT_FOUND"),
     ],
 )
 def test_what_no_view_can_be_is_refused(

@@ -89,7 +89,6 @@ JAVA = "java_method('java.lang.System', 'getProperty', 'user.name')"
 ALLOWED = "spark.sql.iceberg.views.allow-java-and-files"
 
 
-@pytest.mark.release("Spark's parser and its resolution of views")
 @pytest.mark.parametrize(
     "query",
     [
@@ -140,7 +139,6 @@ def test_a_view_neither_calls_java_nor_reads_files_by_path(
         assert f"view db.{name} " in str(caught.value)
 
 
-@pytest.mark.release("Spark's parser and its resolution of views")
 def test_one_setting_allows_views_to_call_java_and_read_files(
     spark: SparkSession, create: Create, tmp_path: Path
 ) -> None:
@@ -176,7 +174,6 @@ def test_one_setting_allows_views_to_call_java_and_read_files(
         assert spark.table(f"views.db.harmless{n}").count() == 1
 
 
-@pytest.mark.release("Spark's error, and the depth of its stack")
 def test_a_view_that_reads_itself_is_sparks_error(spark: SparkSession, create: Create) -> None:
     create("itself", "a INT", "SELECT * FROM itself")
     create("one", "a INT", "SELECT a FROM two WHERE a > 0")
@@ -215,7 +212,6 @@ def create_ordinary_views(spark: SparkSession) -> None:
     spark.sql("CREATE OR REPLACE VIEW views.db.second AS SELECT * FROM views.db.first")
 
 
-@pytest.mark.release("the depth of Spark's stack")
 def test_views_may_be_deep(spark: SparkSession, create: Create) -> None:
     create("column0", "a INT", "WITH column9 AS (SELECT 1 AS a) SELECT * FROM column9")
     for level in range(1, 13):

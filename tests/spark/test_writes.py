@@ -83,8 +83,6 @@ def test_the_first_write_makes_the_table_with_every_transform(
     assert load(spark, tmp_path / "t").count() == 12
 
 
-@pytest.mark.once("4.1 overwrites in the test of a temporary view")
-@pytest.mark.release("Spark's interface of writers in Python")
 def test_overwrites_replace_the_table_its_partitions_or_what_a_filter_says(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -182,7 +180,6 @@ def test_what_the_writer_does_not_know_is_refused(spark: SparkSession, tmp_path:
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.release("Spark's interface of writers in Python")
 def test_spark_refuses_the_modes_that_a_data_source_cannot_have(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -195,7 +192,6 @@ def test_spark_refuses_the_modes_that_a_data_source_cannot_have(
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.release("Spark's views of data sources")
 def test_a_temporary_view_reads_and_writes(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     create_path_table(path, "id BIGINT, name STRING", [{"id": 1, "name": "a"}])
@@ -214,7 +210,6 @@ def test_a_temporary_view_reads_and_writes(spark: SparkSession, tmp_path: Path) 
         spark.catalog.dropTempView("lake")
 
 
-@pytest.mark.release("Spark's catalog of the session")
 def test_tables_of_the_session_catalog_lose_their_options_and_say_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -234,8 +229,6 @@ def test_tables_of_the_session_catalog_lose_their_options_and_say_so(
         spark.sql("DROP TABLE IF EXISTS lost")
 
 
-@pytest.mark.once("4.1 aborts a job in test_sql_writes.py")
-@pytest.mark.release("Spark calls what aborts a write")
 def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_path: Path) -> None:
     def save_rows(folder: Path, files: int, mode: str) -> None:
         """Write with four tasks; the last fails once the other tasks have written `files` files."""

@@ -32,7 +32,7 @@ class TestAzure(FileIOContract):
         return f"{container}/{uuid.uuid4()}"
 
 
-@pytest.mark.more("the folder catalog, as on S3, and the files of Azure, as above")
+@pytest.mark.nightly
 class TestFolderCatalogOnAzure(CatalogContract):
     marks_in_namespaces = "."
     can_rename = False

@@ -47,7 +47,7 @@ class TestGoogle(FileIOContract):
     refused_names = ("new\nline",)
 
 
-@pytest.mark.more("the folder catalog, as on S3, and the files of Google, as above")
+@pytest.mark.nightly
 class TestFolderCatalogOnGoogle(CatalogContract):
     marks_in_namespaces = "."
     can_rename = False

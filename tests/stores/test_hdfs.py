@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import uuid
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
+from tests.amounts import FULL_WORK, WORK
 from tests.services.hdfs import HdfsServer
 from tests.support.catalog_contract import CatalogContract
 from tests.support.catalog_processes import EVENTS, run_together
@@ -24,9 +24,7 @@ from tests.support.file_io_contract import FileIOContract
 from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
-COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
-"""If set, sixteen writers make this many appends each."""
-WRITERS, APPENDS = (16, COMMITS) if COMMITS else (3, 3)
+WRITERS, APPENDS = 16 if FULL_WORK else 3, 3 * WORK
 
 
 @pytest.fixture
@@ -40,7 +38,7 @@ class TestHdfs(FileIOContract):
         return open_storage(hdfs.root, {"hdfs.user": "ali"})
 
 
-@pytest.mark.more("the folder catalog, as on the other stores, and the files of HDFS, as above")
+@pytest.mark.nightly
 class TestFolderCatalogOnHdfs(CatalogContract):
     refused_names = ("a:b",)
     marks_in_namespaces = "."
@@ -86,7 +84,7 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
-@pytest.mark.more("threads create one file in the contract above; make many-writers has processes")
+@pytest.mark.nightly
 def test_every_acknowledged_append_of_many_processes_is_there_once(folder: str) -> None:
     properties = {"warehouse": folder}
     catalog = FilesystemCatalog("lake", properties)

@@ -1,12 +1,10 @@
 """Sixteen processes append to one table of a folder catalog in each store, with default properties.
 
-`tests/catalogs/test_many_writers.py` does the same for the other catalogs; `make many-writers` runs
-both with fifty appends of each process.
+`tests/catalogs/test_many_writers.py` does the same for the other catalogs.
 """
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Mapping
 
@@ -14,6 +12,7 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from tests.amounts import WORK
 from tests.services.azurite import AzureServer
 from tests.services.gcs import GoogleServer
 from tests.services.hdfs import HdfsServer
@@ -24,7 +23,7 @@ from tests.support.many_writers import SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
+APPENDS = 2 * WORK
 
 
 @pytest.fixture(params=["s3", "google", "azure", "hdfs"])
@@ -49,7 +48,7 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
 
 # A file of HDFS with one data node takes half a second to close, so 800 commits take half an hour.
 @pytest.mark.timeout(3600)
-@pytest.mark.more("writers that do not take turns, in the tests of each store")
+@pytest.mark.nightly
 def test_no_writer_among_many_gives_up(properties: dict[str, str]) -> None:
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)

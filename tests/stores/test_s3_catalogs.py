@@ -30,7 +30,7 @@ class TestFilesystemCatalogOnS3(CatalogContract):
         return FilesystemCatalog("hadoop", {"warehouse": warehouse, **s3.properties()})
 
 
-@pytest.mark.more("the SQL catalog, as on local files, and the store, as with the folder catalog")
+@pytest.mark.nightly
 class TestSqlCatalogOnS3(CatalogContract):
     marks_in_namespaces = "/"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections import Counter
@@ -20,7 +19,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects import object_store_io
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK, WORK
 from tests.services.s3 import S3Server
 from tests.services.toxiproxy import Proxy
 from tests.support.catalog_processes import run_together
@@ -35,8 +34,8 @@ from tests.support.hooked_storage import HookedFileIO
 from tests.support.many_writers import SCHEMA, append_rows, wait_for_all, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = 6 if RUNS_MORE else 4
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
+WRITERS = 6 if FULL_WORK else 4
+APPENDS = 3 * WORK
 
 
 def write_rows(properties: Mapping[str, str], folder: Path, worker: int) -> int:

@@ -173,7 +173,7 @@ def test_an_unknown_certificate_is_refused(tmp_path: Path, io: FileIO) -> None:
     assert server.requests == []
 
 
-@pytest.mark.more("https differs from http in the client library only, and needs a process")
+@pytest.mark.nightly
 def test_a_table_is_read_by_https(tmp_path: Path) -> None:
     certificates = new_certificates(tmp_path)
     files = ServedFiles()

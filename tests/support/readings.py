@@ -18,12 +18,12 @@ from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.spark.data_source.options import parse_read_options
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
 
-EVERY_READ = RUNS_MORE
+EVERY_READ = FULL_WORK
 """Whether tests make every read, or of several similar reads only some, as in `make test`."""
 
 INTERPRETED = {

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 import iceberg_pyspark
 from iceberg_pyspark.storage.open_storage import open_storage
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of
 from tests.support.spark_sessions import start_session
 
@@ -28,7 +28,7 @@ LAYOUTS = {
     "flat": "'write.object-storage.enabled' = 'true', "
     "'write.object-storage.partitioned-paths' = 'false'",
 }
-if RUNS_MORE:
+if FULL_WORK:
     # Folders below a hash, which tests/interop/test_sql_writes.py compares with Java's.
     LAYOUTS["hashed"] = "'write.object-storage.enabled' = 'true'"
 WRITERS = ("native", "python")

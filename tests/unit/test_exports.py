@@ -14,7 +14,6 @@ import iceberg_pyspark as ice
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = (ROOT / "tests/support/users_program.py").read_text(encoding="utf-8")
-TYPES = pytest.mark.more("`make types` checks the same program, and the errors that it ignores")
 
 
 def check(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
@@ -39,22 +38,20 @@ def check(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_exported_name_is_there() -> None:
     assert sorted(ice.__all__) == ice.__all__
-    pytest.importorskip("pyspark")
     for name in ice.__all__:
         assert getattr(ice, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         ice.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-@TYPES
+@pytest.mark.nightly
 def test_a_users_program_passes_mypy_strict(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    pytest.importorskip("pyspark")
     done = check(tmp_path, PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@TYPES
+@pytest.mark.nightly
 def test_what_a_user_writes_wrong_is_found(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     wrong = "import iceberg_pyspark as ice\n\nice.load_tabel('a')\nice.load_table(1).schema.x\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import iceberg_pyspark
+from tests.support.parameters import cases
 
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 
@@ -22,7 +23,6 @@ TRAVELS = (
     "data_source.writer",
     "row_level.change_task",
 )
-ALONE = pytest.mark.more("all of them, imported one after the other, load what each loads alone")
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -45,9 +45,7 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
     assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")
 
 
-@pytest.mark.parametrize(
-    "modules", [TRAVELS, *(pytest.param((m,), id=m, marks=ALONE) for m in TRAVELS)]
-)
+@cases("modules", fast=[TRAVELS], nightly=[*(pytest.param((m,), id=m) for m in TRAVELS)])
 def test_what_travels_to_executors_needs_no_more_there(modules: tuple[str, ...]) -> None:
     """Functions of these modules are pickled by name; executors may lack packages of the driver."""
     foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,7 +13,7 @@ import iceberg_pyspark as ice
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK, WORK
 from tests.services.server import Server
 from tests.services.toxiproxy import Toxiproxy
 from tests.support.catalog_contract import new_name
@@ -24,9 +23,7 @@ from tests.support.http_server import BreakConnection, Reply, Request, TestServe
 from tests.support.many_writers import SCHEMA, append_many
 from tests.support.table_integrity import table_problems
 
-COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
-"""If set, sixteen writers make this many appends each."""
-WRITERS, APPENDS = (16, COMMITS) if COMMITS else (6 if RUNS_MORE else 4, 3)
+WRITERS, APPENDS = 16 if FULL_WORK else 4, 3 * WORK
 QUICK = {
     "commit.status-check.min-wait-ms": "1",
     "commit.status-check.max-wait-ms": "2",

@@ -14,7 +14,7 @@ from tests.services.nessie import catalog_uri, nessie
 from tests.services.s3 import S3Server, s3_server
 from tests.services.server import Server
 
-pytestmark = pytest.mark.more("a second server of the protocol that the fixture serves")
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

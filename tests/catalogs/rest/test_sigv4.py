@@ -23,8 +23,6 @@ from iceberg_pyspark.errors import NotAuthorizedError
 from tests.support.http_server import Reply, Request, TestServer, http_server
 from tests.support.rest_answers import error, table_reply
 
-pytest.importorskip("botocore")
-
 SECRET = "hunter22"
 NESTED = TableIdentifier(namespace=("a b", "ü/*~"), name="t+1")
 KEYS = {"rest.access-key-id": "AKID", "rest.secret-access-key": SECRET}

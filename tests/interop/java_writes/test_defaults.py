@@ -78,7 +78,7 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
     assert_filters_alike(oracle, name, filters, "id, i")
 
 
-@pytest.mark.more("defaults, as above, and equality deletes, as in their own tests")
+@pytest.mark.nightly
 def test_a_default_of_a_column_that_equality_deletes_name(oracle: Oracle) -> None:
     """Older files have the default in an added column (docs/conformance.md 29)."""
     name = "java_sql.defaults.deleted"

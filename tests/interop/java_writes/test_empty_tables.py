@@ -30,7 +30,7 @@ def test_no_snapshot_then_one_without_files_then_files_without_rows(
     assert assert_read_alike(oracle, name) == []
 
 
-@pytest.mark.more("files without rows, as above")
+@pytest.mark.nightly
 def test_a_file_of_which_every_row_is_deleted(oracle: Oracle) -> None:
     name = "java_sql.empty.deleted"
     oracle.sql(f"CREATE TABLE {name} (id INT) USING iceberg")

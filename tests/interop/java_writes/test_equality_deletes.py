@@ -65,7 +65,7 @@ PAIRS = {
 """For each type, a deleted value and a remaining value."""
 
 
-@pytest.mark.more("test_native_equality has keys of many types too")
+@pytest.mark.nightly
 def test_a_column_of_every_type(oracle: Oracle) -> None:
     name = "java_sql.equality.typed"
     columns = {f"c{i}": type_ for i, type_ in enumerate(PAIRS)}
@@ -89,7 +89,7 @@ def test_a_column_of_every_type(oracle: Oracle) -> None:
     assert [r[0] for r in remaining_rows] == sorted(f"{column} 1" for column in columns)
 
 
-@pytest.mark.more("test_native_equality has deletes of partitions and specs too")
+@pytest.mark.nightly
 def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) -> None:
     """A spec with id 0 is global only if it has no fields (docs/conformance.md 23, 24)."""
     name = "java_sql.equality.partitions"
@@ -151,9 +151,7 @@ def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, ver
     assert rows_alike(oracle, name) == [(*row, None) for row in rows]
 
 
-@pytest.mark.more(
-    "test_native_equality.py has both of one file, test_partition_evolution.py upgrades"
-)
+@pytest.mark.nightly
 def test_equality_and_position_deletes_of_one_file(oracle: Oracle) -> None:
     """Both kinds apply in v2 and, after an upgrade, together with deletion vectors."""
     name = "java_hadoop.equality.mixed"

@@ -71,7 +71,7 @@ def test_all_types_and_schema_evolution(oracle: Oracle, file_format: str) -> Non
     assert_read_alike(oracle, name, parts, columns="st.new,st.a")
 
 
-@pytest.mark.more("test_row_level.py has delete files of other formats")
+@pytest.mark.nightly
 @FORMATS
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_of_each_kind(oracle: Oracle, file_format: str, version: int) -> None:

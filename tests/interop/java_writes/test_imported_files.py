@@ -63,7 +63,7 @@ def write_plain_parquet(oracle: Oracle, folder: str, settings: dict[str, str], r
             oracle.spark.conf.unset(key)
 
 
-@pytest.mark.more("test_procedures.py adds such files on both sides")
+@pytest.mark.nightly
 @pytest.mark.parametrize("writer", WRITER)
 def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     name = f"java_hadoop.imported.{writer}"
@@ -99,7 +99,7 @@ def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     assert last.data_files_kept == 1
 
 
-@pytest.mark.more("test_sql_columns.py reads such folders too")
+@pytest.mark.nightly
 def test_folders_of_partitions_whose_columns_are_not_in_the_files(oracle: Oracle) -> None:
     name = "java_sql.imported.folders"
     folder = f"{oracle.sql_warehouse.parent}/plain/folders"
@@ -193,9 +193,7 @@ def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> Non
         our_table(oracle, name).scan().to_arrow()
 
 
-@pytest.mark.more(
-    "test_snapshot_tables.py reads snapshots that Java makes, test_layouts.py restricts"
-)
+@pytest.mark.nightly
 def test_a_snapshot_of_a_table_reads_the_files_of_that_table(oracle: Oracle) -> None:
     """Both paths read the source's files by default; DROP and PURGE do not delete these files."""
     name, folder = "java_sql.imported.snapshot", f"{oracle.sql_warehouse.parent}/plain/snapshot"

@@ -120,7 +120,7 @@ def test_a_location_of_its_own_and_files_with_a_scheme(oracle: Oracle) -> None:
     assert_filters_alike(oracle, name, ["p = 'ä/ö?x=1&y#z'", "p IS NULL"], natively=True)
 
 
-@pytest.mark.more("tests/catalogs/test_filesystem_catalog.py has hints that are absent or stale")
+@pytest.mark.nightly
 def test_the_hadoop_folder_without_a_hint_or_with_a_stale_one(oracle: Oracle) -> None:
     name = "java_hadoop.layouts.hints"
     oracle.sql(f"CREATE TABLE {name} (id INT) USING iceberg")

@@ -8,7 +8,7 @@ from tests.support.oracle import Oracle
 from tests.support.readings import EVERY_READ, assert_read_alike, our_rows, our_scan, our_table
 
 
-@pytest.mark.more("random histories have the same procedures")
+@pytest.mark.nightly
 def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     catalog, table = "java_sql", "maintenance.all"
     name = f"{catalog}.{table}"
@@ -49,9 +49,7 @@ def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     assert our_scan(oracle, name).count() == 43
 
 
-@pytest.mark.more(
-    "test_sql_writes.py overwrites on both sides, and test_replaced_tables.py replaces"
-)
+@pytest.mark.nightly
 def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     name = "java_hadoop.maintenance.replaced"
     oracle.sql(f"CREATE TABLE {name} (id INT, p INT) USING iceberg PARTITIONED BY (p)")
@@ -73,7 +71,7 @@ def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     assert assert_read_alike(oracle, name) == []
 
 
-@pytest.mark.more("test_sql_writes.py has staged snapshots, test_cherry_picks.py picks them")
+@pytest.mark.nightly
 def test_branches_published_by_write_audit_publish(oracle: Oracle) -> None:
     name = "java_sql.maintenance.staged"
     oracle.sql(

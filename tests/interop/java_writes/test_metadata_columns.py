@@ -14,7 +14,7 @@ from tests.support.rows import spark_rows
 LINEAGE = "_row_id, _last_updated_sequence_number"
 
 
-@pytest.mark.more("test_random_changes.py compares the lineage after changes of every kind")
+@pytest.mark.nightly
 @pytest.mark.parametrize("delete_mode", ["copy-on-write", "merge-on-read"])
 def test_row_lineage_through_every_kind_of_change(oracle: Oracle, delete_mode: str) -> None:
     name = f"java_sql.lineage.{delete_mode.replace('-', '_')}"

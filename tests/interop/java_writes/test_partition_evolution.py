@@ -60,7 +60,7 @@ def test_specs_that_grow_shrink_and_change(oracle: Oracle, version: int) -> None
         assert kept_files < 21
 
 
-@pytest.mark.more("test_native_equality.py deletes under several specs")
+@pytest.mark.nightly
 def test_deletes_under_every_spec(oracle: Oracle) -> None:
     name = "java_hadoop.specs.deletes"
     oracle.sql(

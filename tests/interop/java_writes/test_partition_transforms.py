@@ -155,11 +155,8 @@ def wide(oracle: Oracle) -> WideTable:
     return WideTable(name, our_table(oracle, name), rows_selected(oracle, name, filters))
 
 
-MORE = pytest.mark.more("test_the_other_versions_are_pruned_alike has every column")
-
-
 @pytest.mark.parametrize(
-    "column", [pytest.param(c, marks=[] if c in ALWAYS else [MORE]) for c in COLUMNS]
+    "column", [pytest.param(c, marks=[] if c in ALWAYS else [pytest.mark.nightly]) for c in COLUMNS]
 )
 def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     oracle: Oracle, wide: WideTable, column: str
@@ -176,7 +173,7 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     assert skipped > ROWS
 
 
-@pytest.mark.more("the rows of every filter come back in the next tests")
+@pytest.mark.nightly
 def test_all_rows_come_back(oracle: Oracle, wide: WideTable) -> None:
     rows = assert_read_alike(oracle, wide.name, through_spark=True)
     assert len(rows) == ROWS

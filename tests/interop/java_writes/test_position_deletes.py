@@ -96,7 +96,7 @@ def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces
     assert (3, "p1", None, None) in assert_read_alike(oracle, name)
 
 
-@pytest.mark.more("Spark writes such files above, and test_harness.py has those of the API")
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_position_deletes_written_by_the_java_api(oracle: Oracle, version: int) -> None:
     name = f"java_hadoop.positions.api_{version}"

@@ -1,14 +1,12 @@
 """A table after each of a random sequence of changes and maintenance by Java and by this package.
 
 Each third step is maintenance: a procedure by Java and one by us, the next of each side's list, and
-no row may change. The seed fixes the sequence; ICEBERG_RANDOM_CHANGES=<seed>:<steps> selects
-another, of at least 12 steps. From 21 steps on each side runs all of its procedures, and filters
-and native reads are checked after every step, not only after maintenance.
+no row may change. The seed fixes the sequence. From 21 steps on each side runs all of its
+procedures, and filters and native reads are checked after every step, not only after maintenance.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +27,6 @@ from tests.support.readings import (
 from tests.support.rows import PlainRow
 
 OURS = "lake"
-SELECTED = os.environ.get("ICEBERG_RANDOM_CHANGES")
 EVERY_PROCEDURE = 21
 """The number of steps after which each side has run all of its procedures."""
 # The first four of each list are together all six procedures, and an expiry by each side.
@@ -287,10 +284,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 def cases() -> list[Any]:
     """Return the format version, the seed and the number of steps of each case, for pytest."""
-    if SELECTED:
-        seed, steps = map(int, SELECTED.split(":"))
-        return [pytest.param(version, seed, steps) for version in (2, 3, 4)]
-    more = pytest.mark.more("further random sequences")
+    more = pytest.mark.nightly
     return [
         pytest.param(3, 1, 12),
         *[pytest.param(version, 1, steps, marks=more) for version, steps in ((2, 12), (4, 6))],

@@ -51,7 +51,7 @@ def assert_times_read_alike(
 ) -> None:
     """Compare the table as of the commit of this number, and as of one millisecond earlier.
 
-    In `make test-more`, do the same for all commits.
+    In `make nightly`, do the same for all commits.
     """
     moments = [at - dt.timedelta(milliseconds=back) for _, at in snapshots for back in (0, 1)]
     some = slice(1, None) if EVERY_READ else slice(2 * number, 2 * number + 2)
@@ -62,7 +62,7 @@ def assert_times_read_alike(
         assert rows_alike(oracle, NAME, as_of_timestamp=str(epoch_ms(at))) == rows
 
 
-@pytest.mark.more("test_sql_catalog.py travels by id, branch, tag and time")
+@pytest.mark.nightly
 def test_every_snapshot_by_id_and_by_time(
     oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]
 ) -> None:
@@ -79,7 +79,7 @@ def test_every_snapshot_by_id_and_by_time(
     assert spark_rows(our_frame(oracle, NAME, snapshot_id=str(second_id)).collect()) == rows
 
 
-@pytest.mark.more("test_sql_catalog.py travels by branch and tag")
+@pytest.mark.nightly
 def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]) -> None:
     assert snapshots
     for ref, kind in {"first": "tag", "2026-01-01 mark": "tag", "side": "branch"}.items():

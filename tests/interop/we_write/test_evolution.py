@@ -250,7 +250,7 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
     assert [row.is_current_ancestor for row in sorted(history)] == [True, False, False, True]
 
 
-@pytest.mark.more("test_rows.py writes through the data source, and the test above to branches")
+@pytest.mark.nightly
 def test_a_branch_through_the_data_source(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_evolution.source_branch"
     table = our_catalog(oracle, "java_sql").create_table(name, "id BIGINT")

@@ -59,7 +59,7 @@ def call(oracle: Oracle, name: str, procedure: str, arguments: str = "") -> list
     return [row.asDict() for row in result.collect()]
 
 
-@pytest.mark.more("test_procedures.py and test_same_expiry.py have each of them beside Java")
+@pytest.mark.nightly
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 1), ("java_sql", 3)])
 def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_maintenance.all_{version}"

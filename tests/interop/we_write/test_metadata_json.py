@@ -156,7 +156,7 @@ def test_a_new_table_is_that_of_java(oracle: Oracle, java: JavaTables, version: 
     assert ours == javas
 
 
-@pytest.mark.more("tests/spec/test_foreign_metadata.py shows what is read here")
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", FOREIGN_METADATA, ids=lambda case: case.name)
 def test_java_reads_of_foreign_metadata_what_the_list_says(
     java: JavaTables, case: ForeignMetadata

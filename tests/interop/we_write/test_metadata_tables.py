@@ -129,13 +129,10 @@ def comparable(summary: Any) -> dict[str, str]:
     return result
 
 
-OLDER = pytest.mark.more("version 3 has the same snapshots and files")
-
-
 @pytest.fixture(
     scope="module",
     params=[
-        *(pytest.param(v, id=f"version {v}", marks=OLDER) for v in (1, 2)),
+        *(pytest.param(v, id=f"version {v}", marks=pytest.mark.nightly) for v in (1, 2)),
         pytest.param(3, id="version 3"),
     ],
 )
@@ -158,7 +155,7 @@ def test_snapshots(partitioned: Twins) -> None:
     ]
 
 
-@pytest.mark.more("test_metadata_tables.py compares every metadata table in SQL")
+@pytest.mark.nightly
 def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     ours, javas = partitioned.shown(
         "SELECT is_current_ancestor, parent_id IS NULL FROM {t}.history"
@@ -177,7 +174,7 @@ def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     assert len(ours) == 6
 
 
-@pytest.mark.more("test_metadata_tables.py compares every metadata table in SQL")
+@pytest.mark.nightly
 def test_entries(partitioned: Twins) -> None:
     # Entries of the current manifests: existing, added and deleted, with their sequence numbers.
     columns = (
@@ -218,7 +215,7 @@ def test_files_partitions_and_manifests(partitioned: Twins) -> None:
     assert ours == javas
 
 
-@pytest.mark.more("test_metadata_tables.py compares such a table in SQL")
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unpartitioned_table(oracle: Oracle, java: JavaTables, version: int) -> None:
     twins = Twins(oracle, f"unpartitioned_{version}", version, partitioned=False)

@@ -96,7 +96,7 @@ def test_java_does_what_we_plan(oracle: Oracle, catalog: str, version: int) -> N
     assert set(table.refs) == set(REFS)
 
 
-@pytest.mark.more("test_java_does_what_we_plan has the same files")
+@pytest.mark.nightly
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 3), ("java_sql", 2)])
 def test_java_finds_nothing_left_to_do(
     oracle: Oracle, java: JavaTables, catalog: str, version: int
@@ -112,7 +112,7 @@ def test_java_finds_nothing_left_to_do(
     assert [java.rows(name, ref=ref) for ref in REFS] == rows
 
 
-@pytest.mark.more("test_procedures.py has the same orphans for both")
+@pytest.mark.nightly
 def test_java_finds_the_same_orphans(oracle: Oracle) -> None:
     name = "java_hadoop.same_expiry.orphans"
     catalog, _, rest = name.partition(".")

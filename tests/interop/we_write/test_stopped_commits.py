@@ -67,15 +67,12 @@ def faults() -> Iterator[FaultPoint]:
         yield point
 
 
-MORE = pytest.mark.more("another operation, whose commit has the same steps")
-
-
 def cases() -> Iterator[Any]:
     """Yield the pairs of operations and catalogs; `make test` runs three of them."""
     for case in pairs(list(OPERATIONS), ["java_hadoop", "java_sql"]):
         operation, _ = case.values
         in_test = operation in ("append", "delete-rows", "transaction")
-        yield pytest.param(*case.values, marks=case.marks if in_test else [MORE])
+        yield pytest.param(*case.values, marks=case.marks if in_test else pytest.mark.nightly)
 
 
 @pytest.mark.parametrize(("operation", "kind"), [*cases()])

@@ -91,7 +91,7 @@ def test_at_the_same_time(oracle: Oracle, java: JavaTables, catalog: str) -> Non
     assert len({s.sequence_number for s in final.snapshots}) == 16
 
 
-@pytest.mark.more("tests/catalogs/test_concurrent_catalogs.py has racing creators")
+@pytest.mark.nightly
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_one_table_is_created_once(oracle: Oracle, catalog: str) -> None:
     mine = our_catalog(oracle, catalog)

@@ -176,7 +176,7 @@ def filters_by_column(
     }
 
 
-@pytest.mark.more("java_writes/test_partition_transforms.py filters by each transform")
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("transform", "version"),
     [*((text, 3) for text in TERMS), ("identity", 1), ("identity", 2), ("truncate[2]", 1)],

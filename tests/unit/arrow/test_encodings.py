@@ -26,7 +26,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.scan_tasks import context_of, read_rows, task_of
 
 Built = tuple[pa.Array, list[Any]]
@@ -230,7 +230,7 @@ def check(names: tuple[str, ...], of: Leaf) -> None:
 def cases() -> Iterator[tuple[tuple[str, ...], Leaf]]:
     """Yield every type alone and nested once, and two types of texts nested twice."""
     yield from product([(), *((w,) for w in WRAPPERS)], LEAVES)
-    inner = [x for x in LEAVES if RUNS_MORE or x.type in (pa.large_string(), pa.string_view())]
+    inner = [x for x in LEAVES if FULL_WORK or x.type in (pa.large_string(), pa.string_view())]
     yield from product(list(product(WRAPPERS, WRAPPERS)), inner)
 
 

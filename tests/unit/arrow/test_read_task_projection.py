@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.scan_tasks import (
     context_of,
     optional,
@@ -284,7 +284,7 @@ def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
     before = schema_of(around(POINT, "list"), optional(5, "wide", StringType()))
     after = schema_of(around(StructType((Y, optional(13, "z", LongType()))), "list"))
     # Row groups of 70,000 rows: one that is full, or two, and one with the rest.
-    count = 150_000 if RUNS_MORE else 75_000
+    count = 150_000 if FULL_WORK else 75_000
     rows: list[dict[str, Any]] = [
         {"s": None if i % 7 == 0 else [{"x": i, "y": str(i)}] * (i % 4), "wide": "w"}
         for i in range(count)

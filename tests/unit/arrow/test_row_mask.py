@@ -45,7 +45,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.strategies import PRIMITIVE_TYPES, columns, predicates, rows
 
 ARROW_TYPES: dict[type[Type], list[pa.DataType]] = {
@@ -96,7 +96,7 @@ def cases(
 
 
 @given(cases())
-@settings(max_examples=settings().max_examples * (4 if RUNS_MORE else 2))
+@settings(max_examples=settings().max_examples * (4 if FULL_WORK else 2))
 def test_the_mask_equals_evaluation_on_every_row(
     case: tuple[Predicate, list[Mapping[int, Any]], dict[int, pa.Array]],
 ) -> None:

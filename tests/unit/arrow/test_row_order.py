@@ -39,6 +39,7 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     UUIDType,
 )
+from tests.support.parameters import cases
 from tests.support.sort_orders import ascending
 
 LITTLE = SortMemory(in_memory=2000, buffered=500)
@@ -165,10 +166,7 @@ def test_curves_visit_each_place_once(axes: int) -> None:
     assert set(steps.sum(axis=0).tolist()) == {1}
 
 
-@pytest.mark.parametrize(
-    "curve",
-    ["zorder", pytest.param("hilbert", marks=pytest.mark.more("the other curve is above"))],
-)
+@cases("curve", fast=["zorder"], nightly=["hilbert"])
 def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
     schema = Schema(
         fields=(

@@ -27,7 +27,7 @@ from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.manifests import a_file, added, identity_table, listed
 
 DECODERS: tuple[Decoder, ...] = ("fastavro", "datafusion")
@@ -119,7 +119,7 @@ def test_flipped_bits_end_in_rows_or_a_typed_error(
         # Without the counts of the manifest list, the decoder itself meets a wrong record count.
         manifest = replace(manifest, added_files_count=None, existing_files_count=None)
     random = Random(3)
-    for _ in range(150 if RUNS_MORE else 50):
+    for _ in range(150 if FULL_WORK else 50):
         damaged = bytearray(whole)
         damaged[random.randrange(len(whole) // 2, len(whole))] ^= 1 << random.randrange(8)
         io.write_bytes(manifest.manifest_path, bytes(damaged))

@@ -20,7 +20,7 @@ import pytest
 from pyroaring import BitMap64
 
 from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 
 METADATA_JSON = json.dumps(
     {
@@ -325,7 +325,7 @@ ALIKE = {
         "wide nulls": "null octets",
     },
 }
-"""Files that only `make test-more` reads, each with another file that comes to the same limit."""
+"""Files that only `make nightly` reads, each with another file that comes to the same limit."""
 READ = "that are read", "that is read"
 
 
@@ -337,7 +337,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", FILES)
 def test_files_of_a_mebibyte_are_read_or_refused_below_a_gibibyte(kind: str, folder: Path) -> None:
     paths = {}
-    left_out = {} if RUNS_MORE else ALIKE.get(kind, {})
+    left_out = {} if FULL_WORK else ALIKE.get(kind, {})
     for name, make in FILES[kind].items():
         if name in left_out or (kind, name) in SLOW:
             continue

@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import FixedType, StringType, StructType, UnknownType, UUIDType
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES
 from tests.support.version_4 import parquet_manifest
@@ -104,7 +104,7 @@ def test_paths_in_leaves_of_before_the_upgrade_get_a_scheme() -> None:
 
 def test_many_entries_keep_their_order_and_row_ids() -> None:
     io = MemoryFileIO()
-    count = 40_000 if RUNS_MORE else 10_000
+    count = 40_000 if FULL_WORK else 10_000
     kinds = (added, existing, deleted)
     avro = listed(
         io,

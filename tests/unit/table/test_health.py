@@ -39,6 +39,7 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_count import RewriteCoun
 from tests.support.commit_tables import commit_table, data_file, publish
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table
+from tests.support.parameters import cases
 from tests.support.table_histories import a_history
 
 GIB = 1 << 30
@@ -384,13 +385,10 @@ print(peak_bytes())
 """
 
 
-@pytest.mark.parametrize(
+@cases(
     ("files", "partitions"),
-    [
-        (5_000, 1_000),
-        pytest.param(1_000_000, 1_000, marks=pytest.mark.more),
-        pytest.param(1_000_000, 1_000_000, marks=pytest.mark.more),
-    ],
+    fast=[(5_000, 1_000)],
+    nightly=[(1_000_000, 1_000), (1_000_000, 1_000_000)],
 )
 def test_memory_is_bounded(files: int, partitions: int) -> None:
     done = subprocess.run(

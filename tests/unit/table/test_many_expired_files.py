@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.support.parameters import cases
 
 GIB = 1 << 30
 MAKE = """
@@ -73,13 +73,7 @@ def run(program: str, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("count", "per_snapshot"),
-    [
-        (2000, 500),
-        pytest.param(1_000_000, 50_000, marks=pytest.mark.more("a million files take minutes")),
-    ],
-)
+@cases(("count", "per_snapshot"), fast=[(2000, 500)], nightly=[(1_000_000, 50_000)])
 def test_memory_is_bounded(tmp_path: Path, count: int, per_snapshot: int) -> None:
     run(MAKE, tmp_path / "t", count, per_snapshot)
     assert int(run(EXPIRE, tmp_path / "t", count)) < GIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
+from tests.support.parameters import cases
 
 GIB = 1 << 30
 PROGRAM = """
@@ -83,17 +83,12 @@ assert result.failed_files_count == 0
 assert result.deleted_files_count == sum(is_deleted) == (0 if kind == "dry_run" else count)
 print(peak_bytes())
 """
-MORE = pytest.mark.more("a million files take minutes")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("count", "needed_count", "kind"),
-    [
-        (10_000, 2000, "delete"),
-        pytest.param(1_000_000, 1, "dry_run", marks=MORE),
-        pytest.param(1_000_000, 1, "delete", marks=MORE),
-        pytest.param(1_000_000, 200_000, "bulk", marks=MORE),
-    ],
+    fast=[(10_000, 2000, "delete")],
+    nightly=[(1_000_000, 1, "dry_run"), (1_000_000, 1, "delete"), (1_000_000, 200_000, "bulk")],
 )
 def test_memory_is_bounded(count: int, needed_count: int, kind: str) -> None:
     """The result is as large as possible: it has all files that the table does not need."""

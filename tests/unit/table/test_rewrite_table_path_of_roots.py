@@ -20,6 +20,7 @@ from iceberg_pyspark.table.commits import commit_root
 from iceberg_pyspark.table.maintenance.copy.moved_entries import moved_entries
 from iceberg_pyspark.table.maintenance.copy.moved_paths import MovedPaths
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.parameters import cases
 from tests.support.root_tables import ProfileName, RootTable, content_file
 from tests.support.table_integrity import table_problems
 from tests.unit.table.test_rewrite_table_path import (
@@ -55,20 +56,14 @@ def rows_by_snapshot(table: Table) -> list[list[dict[str, Any]]]:
     ]
 
 
-MORE = pytest.mark.more("the same forms in another combination")
-
-
 def moved_away(table: Table, target: Path) -> None:
     local(table.location).rename(target)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("properties", "with_scheme"),
-    [
-        ({}, True),
-        (IN_LEAVES, False),
-        *(pytest.param(*case, marks=MORE) for case in (({}, False), (IN_LEAVES, True))),
-    ],
+    fast=[({}, True), (IN_LEAVES, False)],
+    nightly=[({}, False), (IN_LEAVES, True)],
 )
 def test_an_upgraded_table_has_older_manifests(
     catalog: TableCatalog, tmp_path: Path, properties: dict[str, str], with_scheme: bool
@@ -167,7 +162,7 @@ def vectors(table: Table) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("profile", ["single-file commits", "tracked files"])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=MORE) for n in (1, 2, 3))])
+@cases("seed", fast=[0], nightly=[*(n for n in (1, 2, 3))])
 def test_absolute_and_relative_paths_in_both_forms(
     catalog: TableCatalog, tmp_path: Path, profile: ProfileName, seed: int
 ) -> None:

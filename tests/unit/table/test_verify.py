@@ -28,6 +28,7 @@ from iceberg_pyspark.table.verify.verification import verify_table
 from tests.support.deleted_rows import delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO
+from tests.support.parameters import cases
 from tests.support.table_histories import a_history
 from tests.unit.table.test_verify_entries import BREAKS
 
@@ -244,7 +245,7 @@ def test_a_manifest_is_read_for_the_first_of_the_snapshots_that_share_it(tmp_pat
     assert len({reads[path] for path in last}) == 1, reads
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.more)])
+@cases("count", fast=[10_000], nightly=[1_000_000])
 def test_memory_is_bounded(count: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(count)], capture_output=True, text=True, check=False

@@ -11,7 +11,7 @@ import pytest
 
 from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.table.verify.findings import TableVerification
-from tests.amounts import RUNS_MORE
+from tests.amounts import FULL_WORK
 from tests.support.entry_tables import (
     ADDED,
     DELETED,
@@ -281,14 +281,13 @@ def rules_of(result: TableVerification) -> set[str]:
     return {f.rule for f in result.findings}
 
 
-MORE = pytest.mark.more("another way to break a rule")
-
-
 def cases() -> Iterator[object]:
     """Yield all breaks; `make test` breaks each rule in one way."""
     rules = set[str]()
     for one in BREAKS:
-        yield pytest.param(one, id=one.rule, marks=[MORE] if one.rule in rules else [])
+        yield pytest.param(
+            one, id=one.rule, marks=[pytest.mark.nightly] if one.rule in rules else []
+        )
         rules.add(one.rule)
 
 
@@ -296,7 +295,7 @@ def cases() -> Iterator[object]:
 def test_a_rule_that_is_broken_is_named(tmp_path: Path, broken: Break) -> None:
     table, intact = broken.table(), broken.table()
     broken.how(table)
-    if not RUNS_MORE:
+    if not FULL_WORK:
         # One commit after the last changed one shows what later commits make of it.
         pairs = zip(table.commits, intact.commits, strict=False)
         only(max(n for n, (a, b) in enumerate(pairs, 2) if a != b))(table)
