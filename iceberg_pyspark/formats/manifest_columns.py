@@ -30,6 +30,11 @@ from iceberg_pyspark.spec.entry_columns import (
     MetricMap,
     metric_column,
 )
+from iceberg_pyspark.spec.inheritance import (
+    first_inherited_row_id,
+    inherited_sequence_number,
+    takes_row_ids,
+)
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths, scheme_of
@@ -348,14 +353,14 @@ class _EntryReader:
         )
 
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        start = self._manifest.first_row_id
+        start = first_inherited_row_id(self._manifest)
         if self._manifest.is_root and self._manifest.content is ManifestContent.DATA:
             # entries of a root manifest have no parent to inherit from
             return columns["first_row_id"]
-        if start is None or self._manifest.content is ManifestContent.DELETES:
+        if start is None:
             return pa.nulls(self._rows, pa.int64())
-        is_deleted = pc.equal(columns["status"], int(EntryStatus.DELETED))
-        inherits = pc.and_not(pc.is_null(columns["first_row_id"]), is_deleted)
+        takes_ids = pa.array([takes_row_ids(s) for s in EntryStatus]).take(columns["status"])
+        inherits = pc.and_(pc.is_null(columns["first_row_id"]), takes_ids)
         counts = np.where(_numpy(inherits), _numpy(columns["record_count"]), 0)
         before = np.cumsum(counts) - counts
         return pc.if_else(inherits, pa.array(start + before), columns["first_row_id"])
@@ -365,17 +370,17 @@ class _EntryReader:
             column = table[name]
             if column.null_count == 0:
                 continue
-            if f"_{field_id}" not in self._entry or self._manifest.sequence_number == 0:
-                inherited_values = pc.fill_null(column, 0)
-            else:
-                is_added = pc.equal(table["status"], int(EntryStatus.ADDED))
-                own = pc.if_else(is_added, self._manifest.sequence_number, None)
-                inherited_values = pc.coalesce(column, own.cast(pa.int64()))
-            if inherited_values.null_count:
+            is_written = f"_{field_id}" in self._entry
+            by_status = [
+                inherited_sequence_number(s, self._manifest, is_written=is_written)
+                for s in EntryStatus
+            ]
+            values = pc.coalesce(column, pa.array(by_status, pa.int64()).take(table["status"]))
+            if values.null_count:
                 raise self._damage_error(
                     f"an entry that is not ADDED has no {name}; only added files inherit it",
                 )
-            table = table.set_column(table.schema.get_field_index(name), name, inherited_values)
+            table = table.set_column(table.schema.get_field_index(name), name, values)
         return table
 
     def _metrics(self, metrics: Metrics) -> dict[str, pa.Array]:

@@ -12,16 +12,6 @@ from datetime import datetime, timedelta, timezone
 from html import escape
 
 from iceberg_pyspark.redaction import redact_text
-from iceberg_pyspark.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -77,21 +67,6 @@ def utc_text(timestamp_ms: int) -> str:
     except OverflowError:
         return f"{timestamp_ms} ms from 1970"
     return f"{moment.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')} UTC"
-
-
-def transform_text(transform: Transform, column: str) -> str:
-    """Return a transform of a column in the syntax of Iceberg's Spark catalog: `bucket(16, id)`."""
-    match transform:
-        case IdentityTransform():
-            return column
-        case BucketTransform(num_buckets=n):
-            return f"bucket({n}, {column})"
-        case TruncateTransform(width=width):
-            return f"truncate({column}, {width})"
-        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
-            return f"{transform}s({column})"
-        case _:
-            return f"{transform}({column})"
 
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

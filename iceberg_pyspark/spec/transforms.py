@@ -486,3 +486,18 @@ def _java_timestamp(nanos: int) -> str:
     year_text = f"+{year}" if year > 9999 else f"{year:05d}" if year < 0 else f"{year:04d}"
     text, fraction = _clock(of_day)
     return f"{year_text}{day}T{text}{'.' if fraction else ''}{fraction.rstrip('0')}"
+
+
+def transform_text(transform: Transform, column: str) -> str:
+    """Return a transform of a column in the syntax of Iceberg's Spark catalog: `bucket(16, id)`."""
+    match transform:
+        case IdentityTransform():
+            return column
+        case BucketTransform(num_buckets=n):
+            return f"bucket({n}, {column})"
+        case TruncateTransform(width=width):
+            return f"truncate({column}, {width})"
+        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
+            return f"{transform}s({column})"
+        case _:
+            return f"{transform}({column})"

@@ -21,13 +21,14 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.argument_types import check_whole_number, wrong_type
-from iceberg_pyspark.spec.display import html_table, printable, transform_text
+from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import transform_text
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together

@@ -18,8 +18,8 @@ from iceberg_pyspark.spec.content_entries import (
     ManifestVectorEntry,
     RootEntry,
 )
+from iceberg_pyspark.spec.inheritance import inherits_from_leaf
 from iceberg_pyspark.spec.manifests import (
-    EntryStatus,
     FileContent,
     ManifestContent,
     ManifestEntry,
@@ -82,9 +82,7 @@ def _of_file(
             f"{path} has {len(file.partition)} partition values and its spec {file.spec_id} "
             f"{len(partition_types[file.spec_id].fields)}"
         )
-    # entries of a root manifest have no parent to inherit from
-    inherits = content != "root" and entry.status is EntryStatus.ADDED
-    if not inherits and (
+    if not inherits_from_leaf(entry.status, in_root=content == "root") and (
         entry.snapshot_id is None
         or not _is_number(entry.sequence_number)
         or not _is_number(entry.file_sequence_number)

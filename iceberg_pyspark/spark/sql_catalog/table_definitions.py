@@ -15,12 +15,11 @@ from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.default_expressions import with_shown_defaults
-from iceberg_pyspark.spec.display import transform_text
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.transforms import VoidTransform
+from iceberg_pyspark.spec.transforms import VoidTransform, transform_text
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.reading.column_statistics import distinct_counts

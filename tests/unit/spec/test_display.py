@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iceberg_pyspark.spec.display import html_table, printable, transform_text, utc_text
+from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform, MonthTransform
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    MonthTransform,
+    transform_text,
+)
 from iceberg_pyspark.spec.types import ListType, LongType, NestedField, StringType
 
 SCHEMA = Schema(
