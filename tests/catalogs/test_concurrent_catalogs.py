@@ -21,10 +21,10 @@ from tests.support.catalog_processes import (
     open_catalog,
     run_together,
 )
+from tests.support.parameters import cases
 
 IS_LONG = FULL_WORK
-MARIADB = pytest.param("mariadb", marks=pytest.mark.nightly)
-KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres", MARIADB])
+KINDS = cases("kind", fast=["sql", "hadoop"], nightly=["postgres", "mariadb"])
 
 
 @pytest.fixture(autouse=True)
@@ -67,12 +67,12 @@ def test_of_racing_creators_one_wins(kind: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 1
 
 
-@pytest.mark.parametrize("kind", ["sql", "postgres", "mariadb"])
+@cases("kind", fast=["sql"], nightly=["postgres", "mariadb"])
 def test_sixteen_clients_initialise_an_empty_database_together(kind: str, tmp_path: Path) -> None:
     assert all(run_together(initialise, [(kind, str(tmp_path))] * 16))
 
 
-@pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres"])
+@cases("kind", fast=["sql", "hadoop"], nightly=["postgres"])
 def test_a_process_killed_at_any_step_leaves_the_old_state_or_the_new(
     kind: str, tmp_path: Path
 ) -> None:

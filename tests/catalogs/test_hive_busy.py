@@ -21,6 +21,8 @@ from iceberg_pyspark.errors import CatalogError, CatalogUnavailableError
 from tests.support.catalog_contract import set_property
 from tests.support.hive_catalogs import hold_lock, locks_of, metadata_files, open_catalog
 
+pytestmark = pytest.mark.nightly
+
 FOR_EVER = 1_000_000
 
 

@@ -21,13 +21,11 @@ from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
 from iceberg_pyspark.catalogs.hive.compared_changes import alter_table
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
-from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
     CommitConflictError,
     CommitStateUnknownError,
-    InvalidRequestError,
     NamespaceNotEmptyError,
     NoSuchTableError,
     TableAlreadyExistsError,
@@ -44,6 +42,8 @@ from tests.support.hive_catalogs import (
     metadata_files,
     open_catalog,
 )
+
+pytestmark = pytest.mark.nightly
 
 WITHOUT_LOCKS = {"engine.hive.lock-enabled": "false"}
 
@@ -474,23 +474,3 @@ def test_of_several_metastores_one_that_answers_is_used(hive_uri: str, tmp_path:
     assert ("default",) in catalog.list_namespaces()
     with pytest.raises(CatalogUnavailableError, match=r"127\.0\.0\.1:1 .*'uri'"):
         open_catalog("thrift://127.0.0.1:1", tmp_path).list_namespaces()
-
-
-@pytest.mark.parametrize(
-    ("properties", "error", "message"),
-    [
-        ({"hive.kerberos-authentication": "true"}, UnsupportedFeatureError, "Kerberos"),
-        ({"hadoop.hive.metastore.sasl.enabled": "true"}, UnsupportedFeatureError, "sasl"),
-        ({"hive.metastore.use.SSL": "true"}, UnsupportedFeatureError, "TLS"),
-        ({"type": "hive", "uri": "http://host:9083"}, InvalidRequestError, "thrift://"),
-        ({"uri": "thrift://host:9083,other"}, InvalidRequestError, "commas"),
-        ({"iceberg.hive.lock-timeout-ms": "soon"}, InvalidRequestError, "milliseconds"),
-        ({"lock-check-max-wait-time": "0"}, InvalidRequestError, "seconds"),
-        ({"hive.metastore.client.socket.timeout": "1 day"}, InvalidRequestError, "600s"),
-    ],
-)
-def test_settings_that_are_refused(
-    properties: dict[str, str], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        load_catalog("lake", **{"uri": "thrift://host:9083", **properties})

@@ -32,6 +32,8 @@ from tests.support.hive_catalogs import (
     open_with,
 )
 
+pytestmark = pytest.mark.nightly
+
 WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
 
 

@@ -15,6 +15,8 @@ from tests.faults.test_fault_matrix import CASES, base
 from tests.support.catalog_contract import new_name
 from tests.support.fault_points import FaultPoint, fail_metastores
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize(
     ("kind", "name"), [("hive", "properties"), ("hive-without-locks", "append")]

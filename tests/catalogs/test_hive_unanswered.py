@@ -31,6 +31,8 @@ from tests.support.hive_catalogs import (
 )
 from tests.support.view_contract import first_view
 
+pytestmark = pytest.mark.nightly
+
 
 def named(identifier: TableIdentifier, name: str) -> TableIdentifier:
     return TableIdentifier(namespace=identifier.namespace, name=name)

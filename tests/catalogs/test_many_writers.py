@@ -38,9 +38,9 @@ APPENDS = 2 * WORK
         ("sql", "processes"),
         ("hadoop", "processes"),
         ("hadoop", "machines"),
-        ("postgres", "machines"),
     ],
     nightly=[
+        ("postgres", "machines"),
         ("hadoop", "threads"),
         ("postgres", "processes"),
         ("postgres", "threads"),

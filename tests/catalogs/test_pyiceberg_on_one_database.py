@@ -26,7 +26,7 @@ EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
 NAME = ("db", "inner", "events")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     if request.param == "sqlite":
         uri = f"sqlite:///{tmp_path}/catalog.db"

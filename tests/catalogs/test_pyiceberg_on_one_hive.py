@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyiceberg.catalog.hive import HiveCatalog as PyIcebergCatalog
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from tests.support.catalog_contract import create, new_name, set_property
+
+pytestmark = pytest.mark.nightly
 
 
 def test_each_loads_commits_renames_and_drops_what_the_other_did(

@@ -18,7 +18,6 @@ from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
-    IcebergError,
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
@@ -31,6 +30,8 @@ from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
 from tests.support.table_integrity import table_problems
 from tests.support.threads import at_once, until
+
+pytestmark = pytest.mark.nightly
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 
@@ -246,13 +247,6 @@ def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path)
     # A property can also be set to the value that it has.
     catalog.update_namespace_properties(EVENTS.namespace, removals=["own-0"], updates=properties)
     assert catalog.load_namespace_properties(EVENTS.namespace) == properties
-
-
-def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
-    with pytest.raises(IcebergError, match=r"pip install 'iceberg-pyspark\[postgres\]'"):
-        load_catalog("lake", uri="postgresql://host/db").list_namespaces()
 
 
 def test_views_need_schema_v1(uri: str, tmp_path: Path) -> None:

@@ -190,3 +190,10 @@ def test_what_a_driver_repeats_is_not_shown(
     assert "refused" in text
     assert secret not in text
     assert "p%40ss" not in text
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(IcebergError, match=r"pip install 'iceberg-pyspark\[postgres\]'"):
+        load_catalog("lake", uri="postgresql://host/db").list_namespaces()

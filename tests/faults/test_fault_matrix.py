@@ -356,19 +356,15 @@ def lake_of(
 
 
 def cases() -> Iterator[object]:
-    """Yield all cases; `make test` tries each operation on one kind of catalog.
+    """Yield all cases; each operation is tried always on one kind of catalog without a server.
 
-    The kind is the next one for each next operation, so that all kinds come in turns. Operations
-    that catalogs in a Hive metastore have too are tried on the first kind and on one other.
+    The kind is the next one for each next operation, so that all kinds come in turns.
     """
     for turn, (name, case) in enumerate(CASES.items()):
         kinds = [kind for kind in case.kinds if kind not in HIVE]
-        tried = {kinds[turn % len(kinds)]}
-        if len(kinds) < len(case.kinds):
-            first, *others = kinds
-            tried = {first, *others[turn % max(len(others), 1) :][:1]}
+        tried = kinds[turn % len(kinds)]
         for kind in case.kinds:
-            yield pytest.param(kind, name, marks=() if kind in tried else pytest.mark.nightly)
+            yield pytest.param(kind, name, marks=() if kind == tried else pytest.mark.nightly)
 
 
 @pytest.mark.parametrize(("kind", "name"), [*cases()])

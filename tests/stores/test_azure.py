@@ -14,6 +14,8 @@ from tests.services.azurite import AzureServer
 from tests.support.catalog_contract import CatalogContract
 from tests.support.file_io_contract import FileIOContract
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="session")
 def container(azure: AzureServer) -> str:
@@ -32,7 +34,6 @@ class TestAzure(FileIOContract):
         return f"{container}/{uuid.uuid4()}"
 
 
-@pytest.mark.nightly
 class TestFolderCatalogOnAzure(CatalogContract):
     marks_in_namespaces = "."
     can_rename = False

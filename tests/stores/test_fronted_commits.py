@@ -30,6 +30,8 @@ from tests.support.http_server import Request
 from tests.support.many_writers import append_rows
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 WRITERS = 4
 APPENDS = 3
 VERSION = re.compile(r"v(\d+)(%2E|\.)metadata(%2E|\.)json$")

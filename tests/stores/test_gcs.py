@@ -20,6 +20,8 @@ from tests.services.gcs import GoogleServer, google_server
 from tests.support.catalog_contract import CatalogContract
 from tests.support.file_io_contract import FileIOContract
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="session")
 def bucket(google: GoogleServer) -> str:
@@ -47,7 +49,6 @@ class TestGoogle(FileIOContract):
     refused_names = ("new\nline",)
 
 
-@pytest.mark.nightly
 class TestFolderCatalogOnGoogle(CatalogContract):
     marks_in_namespaces = "."
     can_rename = False

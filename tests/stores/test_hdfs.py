@@ -24,6 +24,8 @@ from tests.support.file_io_contract import FileIOContract
 from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 WRITERS, APPENDS = 16 if FULL_WORK else 3, 3 * WORK
 
 
@@ -38,7 +40,6 @@ class TestHdfs(FileIOContract):
         return open_storage(hdfs.root, {"hdfs.user": "ali"})
 
 
-@pytest.mark.nightly
 class TestFolderCatalogOnHdfs(CatalogContract):
     refused_names = ("a:b",)
     marks_in_namespaces = "."
@@ -84,7 +85,6 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
-@pytest.mark.nightly
 def test_every_acknowledged_append_of_many_processes_is_there_once(folder: str) -> None:
     properties = {"warehouse": folder}
     catalog = FilesystemCatalog("lake", properties)

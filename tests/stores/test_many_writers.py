@@ -22,6 +22,8 @@ from tests.support.folder_tables import ids
 from tests.support.many_writers import SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 WRITERS = 16
 APPENDS = 2 * WORK
 
@@ -48,7 +50,6 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
 
 # A file of HDFS with one data node takes half a second to close, so 800 commits take half an hour.
 @pytest.mark.timeout(3600)
-@pytest.mark.nightly
 def test_no_writer_among_many_gives_up(properties: dict[str, str]) -> None:
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)

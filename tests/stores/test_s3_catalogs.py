@@ -13,6 +13,8 @@ from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from tests.services.s3 import S3Server
 from tests.support.catalog_contract import CatalogContract
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def warehouse(bucket: str) -> str:
@@ -30,7 +32,6 @@ class TestFilesystemCatalogOnS3(CatalogContract):
         return FilesystemCatalog("hadoop", {"warehouse": warehouse, **s3.properties()})
 
 
-@pytest.mark.nightly
 class TestSqlCatalogOnS3(CatalogContract):
     marks_in_namespaces = "/"
 

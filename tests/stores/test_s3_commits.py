@@ -34,6 +34,8 @@ from tests.support.hooked_storage import HookedFileIO
 from tests.support.many_writers import SCHEMA, append_rows, wait_for_all, without_turns
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 WRITERS = 6 if FULL_WORK else 4
 APPENDS = 3 * WORK
 

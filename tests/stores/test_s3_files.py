@@ -32,6 +32,8 @@ from tests.services.s3 import ACCESS_KEY, S3Server
 from tests.services.s3rver import HeedlessS3, heedless_s3
 from tests.support.file_io_contract import FileIOContract
 
+pytestmark = pytest.mark.nightly
+
 
 class TestS3(FileIOContract):
     refused_names = ("new\nline",)

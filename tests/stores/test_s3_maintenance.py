@@ -18,6 +18,8 @@ from tests.services.s3 import S3Server
 from tests.support.folder_tables import data_files
 from tests.support.frames import append_rows
 
+pytestmark = pytest.mark.nightly
+
 COUNT = 300
 """The files to delete; one request could delete a thousand."""
 

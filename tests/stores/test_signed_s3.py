@@ -16,6 +16,8 @@ from tests.support.file_io_contract import FileIOContract
 from tests.support.http_server import TestServer, http_server
 from tests.support.signer_double import SignerDouble, signing_text
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def signer(s3: S3Server) -> Iterator[tuple[SignerDouble, TestServer]]:

@@ -16,6 +16,8 @@ from tests.services.server import Server
 from tests.support.change_contract import ChangeContract
 from tests.support.view_contract import ViewChangeContract
 
+pytestmark = pytest.mark.nightly
+
 
 class TestRestCatalog(ViewChangeContract, ChangeContract):
     reads_metadata_files = False

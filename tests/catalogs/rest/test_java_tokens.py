@@ -24,6 +24,8 @@ from tests.support.http_server import Reply, Request, http_server
 from tests.support.rest_answers import error
 from tests.support.rest_front import forwarded
 
+pytestmark = pytest.mark.nightly
+
 TOKENS = "/v1/oauth/tokens"
 LIFETIME_S = 2.0
 JWT = "urn:ietf:params:oauth:token-type:jwt"

@@ -23,6 +23,8 @@ from tests.support.http_server import BreakConnection, Reply, Request, TestServe
 from tests.support.many_writers import SCHEMA, append_many
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 WRITERS, APPENDS = 16 if FULL_WORK else 4, 3 * WORK
 QUICK = {
     "commit.status-check.min-wait-ms": "1",

@@ -136,6 +136,7 @@ def test_a_server_that_wants_none_gets_none(
         assert catalog._reports is None
 
 
+@pytest.mark.nightly
 def test_the_java_server_takes_them(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = RestCatalog("lake", {"uri": server.endpoint})
     statuses: list[int] = []

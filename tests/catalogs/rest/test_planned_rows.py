@@ -27,6 +27,7 @@ def planned_catalog(server: Server, mode: str) -> TableCatalog:
     return load_catalog("lake", type="rest", uri=server.endpoint, **properties)
 
 
+@pytest.mark.nightly
 @settings(
     max_examples=settings().max_examples // 5,
     suppress_health_check=list(HealthCheck),

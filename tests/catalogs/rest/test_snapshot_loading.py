@@ -118,6 +118,7 @@ def test_modes(loads: tuple[Loads, TestServer]) -> None:
         RestCatalog("rest", {"uri": server.uri, "snapshot-loading-mode": "some"}).load_table(EVENTS)
 
 
+@pytest.mark.nightly
 def test_commits_on_the_java_server_lose_no_snapshot(server: Server) -> None:
     uri = server.endpoint
     name = f"refs_{uuid.uuid4().hex}.t"

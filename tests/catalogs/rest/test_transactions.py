@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.changes.outcomes import Done, Refused
@@ -10,6 +12,8 @@ from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import CommitConflictError
 from tests.services.server import Server
 from tests.support.catalog_contract import create, new_name
+
+pytestmark = pytest.mark.nightly
 
 
 def test_tables_change_together_or_not_at_all(server: Server) -> None:

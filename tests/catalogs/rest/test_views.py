@@ -55,6 +55,7 @@ def name(catalog: RestCatalog) -> TableIdentifier:
     return TableIdentifier(namespace=namespace, name="v")
 
 
+@pytest.mark.nightly
 def test_a_view_has_a_life(catalog: RestCatalog, name: TableIdentifier) -> None:
     assert isinstance(catalog, ViewCatalog)
     view = first_view(catalog.default_view_location(name))
@@ -81,6 +82,7 @@ def test_a_view_has_a_life(catalog: RestCatalog, name: TableIdentifier) -> None:
     assert not catalog.view_exists(target)
 
 
+@pytest.mark.nightly
 def test_names_of_views_that_are_taken_or_missing(
     catalog: RestCatalog, name: TableIdentifier
 ) -> None:
