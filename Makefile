@@ -36,7 +36,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test nightly demo docs bench generate releases clean style types tests-fast tests-spark tests-interop
+.PHONY: help env check test nightly demo docs bench generate releases clean lint tests-fast tests-spark tests-interop
 
 help:
 	@echo 'make demo      a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -94,21 +94,18 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 test:
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=2 env
-	@$(MAKE) --no-print-directory --jobs=2 style tests-spark tests-fast tests-interop types docs
+	@$(MAKE) --no-print-directory --jobs=2 tests-spark tests-fast tests-interop lint docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
-check: style types
+check: lint
 	$(NEWEST) $(PYTEST) tests/unit tests/spec $(ARGS)
 
-# The checks that take seconds.
-style: .venv/.stamp-dev
+# mypy takes over a minute if its cache is empty.
+lint: .venv/.stamp-dev
 	$(NEWEST) -m ruff check .
 	$(NEWEST) -m ruff format --check .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
-
-# Takes over a minute if mypy's cache is empty.
-types: .venv/.stamp-dev
 	$(NEWEST) -m mypy
 
 tests-fast: .venv/.stamp-dev

@@ -6,7 +6,7 @@ S3.
 
     make demo                     scale factor 0.1
     make demo ARGS='--scale 1'    ten times the rows
-    make demo CATALOG=rest        the services of docker-compose.yml, or those of `make services`
+    make demo CATALOG=rest        services of docker-compose.yml or of `python -m tests.services`
 
 All output is in one folder (`.demo` here, or --folder); a second run starts over.
 """

@@ -1,7 +1,7 @@
 """The services of `make demo CATALOG=rest`: an Iceberg REST catalog with tables in S3.
 
 If the services of docker-compose.yml run, the demo uses them. Otherwise, the demo starts the
-services of the tests, which `make services` has built, on loopback until the demo ends.
+services of the tests, which `python -m tests.services` has built, on loopback until the demo ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HINT = """\
 there is no REST catalog and no S3 server to show: start them by
   docker compose up --detach
 or have those of the tests made, once, by
-  make services"""
+  .venv/bin/python -m tests.services"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Operations on catalogs in a Hive metastore, stopped at calls of the metastore.
 
-These are cases of the fault matrix (tests/faults), which `make faults` tries with all others. They
+These are cases of the fault matrix (tests/faults), which `make nightly` tries with all others. They
 are here for `make test`, because the tests of this folder share a metastore.
 """
 

@@ -2,7 +2,7 @@
 
 Afterwards the table is intact, is in the old or the new state, and accepts the next writer; an
 acknowledged change is in it, a refused change is not. `make test` tries a few points of each
-operation on one or two kinds of catalogs with one kind of error, `make faults` tries all points on
+operation on one or two kinds of catalogs with one kind of error, `make nightly` tries all points on
 all catalogs with all kinds of errors.
 """
 

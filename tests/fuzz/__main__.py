@@ -1,4 +1,4 @@
-"""Mutated inputs for every parser: `python -m tests.fuzz`, or `make fuzz`.
+"""Mutated inputs for every parser: `python -m tests.fuzz`, as in `make nightly`.
 
 python -m tests.fuzz --only filter,schema --cases 500
 python -m tests.fuzz --case filter:123          run one case again, in this process

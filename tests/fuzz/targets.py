@@ -13,8 +13,7 @@ from typing import Any
 class Target:
     """One parser. `parse` may only raise our own errors; otherwise its result must be right.
 
-    `in_tests` is the number of cases in `make nightly`, chosen by the parser's cost per case;
-    `make test` tries half of them, but 50 at least where there are so many.
+    `in_tests` is the number of cases in `make test`, chosen by the parser's cost per case.
     """
 
     name: str

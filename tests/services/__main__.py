@@ -1,4 +1,4 @@
-"""Build or download every server that tests use; run it once with `make services`."""
+"""Build or download every server that tests use; run it once with `python -m tests.services`."""
 
 from __future__ import annotations
 

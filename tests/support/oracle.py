@@ -190,7 +190,7 @@ def start_oracle(
     if not pyspark.__version__.startswith(PYSPARK_OF_THE_ORACLE):
         raise OracleUnavailableError(
             f"Iceberg's runtime is for pyspark {PYSPARK_OF_THE_ORACLE}x, this is "
-            f"{pyspark.__version__}: run `make interop`"
+            f"{pyspark.__version__}: run it in .venv-oracle"
         )
     jars = oracle_jars()
     warehouse, sql_warehouse = scratch / "java_hadoop", scratch / "java_sql"

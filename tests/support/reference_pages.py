@@ -1,6 +1,6 @@
 """Generate the pages of docs/reference, the rules of docs/guide/verify.md and README's figures.
 
-Run `make reference` after a change of an option, a property, a metadata table, an error, a rule or
+Run `make generate` after a change of an option, a property, a metadata table, an error, a rule or
 a figure. `docs/reference/meanings.yaml` contains the meaning of each name; a name without a
 meaning, or a meaning without a name, is an error.
 """
@@ -43,10 +43,10 @@ VERIFY_GUIDE = ROOT / "docs" / "guide" / "verify.md"
 RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 Meanings: TypeAlias = Mapping[str, Mapping[str, str]]
 
-WRITTEN = "<!-- Written from the code by `make reference`: change the code or meanings.yaml. -->\n"
-FIGURES = "<!-- figures: written from tests/bench/RESULTS.md by `make reference` -->"
+WRITTEN = "<!-- Written from the code by `make generate`: change the code or meanings.yaml. -->\n"
+FIGURES = "<!-- figures: written from tests/bench/RESULTS.md by `make generate` -->"
 FIGURES_END = "<!-- end of figures -->"
-RULES = "<!-- rules: written from iceberg_pyspark/table/verify/rules.py by `make reference` -->"
+RULES = "<!-- rules: written from iceberg_pyspark/table/verify/rules.py by `make generate` -->"
 RULES_END = "<!-- end of rules -->"
 
 _AS_SPARK_WRITES = {

@@ -1,6 +1,6 @@
 """A program as users write it, for type checkers; nobody runs it.
 
-`make types` checks it with the other files of the tests. tests/unit/test_exports.py checks it as a
+`make check` checks it with the other files of the tests. tests/unit/test_exports.py checks it as a
 file outside the checkout, with the settings of a user.
 """
 

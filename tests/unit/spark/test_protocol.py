@@ -165,9 +165,9 @@ def without_blanks(text: str) -> str:
 def test_java_s_side_is_written_from_the_protocol() -> None:
     written = {n: t for n, t in sources().items() if t.startswith(HEADER)}
     generated = java_files()
-    assert set(written) == set(generated), "run `make protocol`"
+    assert set(written) == set(generated), "run `make generate`"
     for name, text in generated.items():
-        assert without_blanks(written[name]) == without_blanks(text), f"{name}: `make protocol`"
+        assert without_blanks(written[name]) == without_blanks(text), f"{name}: `make generate`"
 
 
 def test_java_calls_what_the_table_has() -> None:

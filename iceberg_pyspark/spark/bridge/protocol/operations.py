@@ -2,7 +2,7 @@
 
 A request and its response are sent as JSON. Plans of Spark, which have no JSON form, are passed
 beside the request as JVM objects, and the parts of a scan beside the response. A message with
-missing or unknown fields, or with a value of another type, is refused. `make protocol` generates
+missing or unknown fields, or with a value of another type, is refused. `make generate` writes
 the Java counterparts (`IcebergPyRequests.java` and a class for each response) from the modules of
 this folder, and a test compares them.
 """
