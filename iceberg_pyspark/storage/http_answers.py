@@ -43,27 +43,31 @@ def receive(
     *,
     end_s: float,
     size: int,
+    is_stored: bool = False,
     **given: Any,
 ) -> Received:
     """Send a request and return its whole answer.
 
     Raise `httpx.ReadTimeout` if the answer is not complete at `end_s` of the monotonic clock, and
-    `OversizedAnswerError` if its body is larger than `size` bytes. `given` are further arguments of
-    `client.stream`.
+    `OversizedAnswerError` if its body is larger than `size` bytes. The bytes of a stored object
+    (`is_stored`) are returned as they are. `given` are further arguments of `client.stream`.
     """
     # httpx decompresses a whole piece at once, which can be very large
-    headers = {**given.pop("headers", {}), "Accept-Encoding": "gzip"}
+    encoding = "identity" if is_stored else "gzip"
+    headers = {**given.pop("headers", {}), "Accept-Encoding": encoding}
     given["extensions"] = {"trace": _limit_new_stream, **given.get("extensions", {})}
     outer, _local.end_s = getattr(_local, "end_s", None), end_s
     try:
         with client.stream(method, url, headers=headers, **given) as response:
-            return Received(response.status_code, response.headers, _body(response, end_s, size))
+            body = _body(response, end_s, size, is_stored)
+            return Received(response.status_code, response.headers, body)
     finally:
         _local.end_s = outer
 
 
-def _body(response: httpx.Response, end_s: float, size: int) -> bytes:
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+def _body(response: httpx.Response, end_s: float, size: int, is_stored: bool) -> bytes:
+    sent = "identity" if is_stored else response.headers.get("Content-Encoding", "identity")
+    encoding = sent.strip().lower()
     if encoding not in ("", "identity", *_GZIP):
         raise httpx.DecodingError(f"Content-Encoding {encoding:.80} was not asked for")
     gzip = zlib.decompressobj(zlib.MAX_WBITS | 16) if encoding in _GZIP else None

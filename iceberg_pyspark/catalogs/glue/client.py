@@ -15,6 +15,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iceberg_pyspark.catalogs.limited_sockets import (
+    LimitedSocket,
+    LimitReached,
+    request_limits,
+)
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -38,6 +43,9 @@ _DELETIONS = ("delete_table", "delete_database")
 _THROTTLING_CODES = ("ThrottlingException", "Throttling", "TooManyRequestsException")
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 20.0
 _SERVER_ERROR = 500
+# for a request with its whole answer and all of botocore's retries
+_REQUEST_S = 600.0
+_LARGEST_ANSWER = 256 * 1024 * 1024
 _TIMEOUT_CODES = ("OperationTimeoutException",)
 """Error codes with the HTTP status of a refusal that do not prove that nothing was done."""
 
@@ -149,7 +157,14 @@ class GlueClient:
             ProxyConnectionError,
         )
         try:
-            return getattr(self._client_here(retries), operation)(**arguments)
+            client = self._client_here(retries)
+            with request_limits(_REQUEST_S, _LARGEST_ANSWER):
+                return getattr(client, operation)(**arguments)
+        except LimitReached as e:
+            raise CatalogUnavailableError(
+                f"catalog '{self._catalog}': Glue at {client.meta.endpoint_url} gave no answer to "
+                f"{operation}: {e}; try again, or check glue.endpoint"
+            ) from None
         except ParamValidationError as e:
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': Glue refused the request as invalid: {self._text(e)}"
@@ -229,7 +244,24 @@ class GlueClient:
                 "AWS's own tools"
             ) from harmless_cause(e, self._secrets)
         redact_logs_of("botocore", "urllib3")
+        _limit_connections(client)
         return client
 
     def _value(self, name: str) -> str | None:
         return self._properties.get(f"glue.{name}") or self._properties.get(f"client.{name}")
+
+
+def _limit_connections(client: Any) -> None:
+    """Let the connections of a client of botocore obey `request_limits`."""
+    pools = client._endpoint.http_session._pool_classes_by_scheme
+    for scheme, pool in pools.items():
+        connection = type("_Connection", (_LimitedConnection, pool.ConnectionCls), {})
+        pools[scheme] = type("_Pool", (pool,), {"ConnectionCls": connection})
+
+
+class _LimitedConnection:
+    sock: Any
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc] # the class of botocore that comes second
+        self.sock = LimitedSocket(self.sock)

@@ -22,6 +22,11 @@ from iceberg_pyspark.catalogs.hive.thrift import (
     read_value,
     write_value,
 )
+from iceberg_pyspark.catalogs.limited_sockets import (
+    LimitedSocket,
+    LimitReached,
+    request_limits,
+)
 from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -133,24 +138,45 @@ class HiveClient:
         """
         from thrift.Thrift import TException  # noqa: PLC0415 - an extra
 
-        protocol = self._connection()
+        with request_limits(self._timeout, _MAX_MESSAGE):
+            try:
+                protocol = self._connection()
+            except LimitReached as e:
+                raise HiveUnreachableError(self._no_answer("set_ugi", e)) from None
+            return self._answer(protocol, operation, arguments, (TException, OSError))
+
+    def _answer(
+        self,
+        protocol: Any,
+        operation: str,
+        arguments: Mapping[str, Any],
+        failures: tuple[type[Exception], ...],
+    ) -> Any:
         try:
             answer = _exchange(protocol, operation, arguments)
         except HiveAnswerError as e:
             self._keep(protocol)
             raise HiveAnswerError(f"catalog '{self._catalog}': {e}", e.code) from e.__cause__
-        except (TException, OSError, ValueError, EOFError) as e:
+        except (*failures, ValueError, EOFError) as e:
             protocol.trans.close()
-            raise CatalogUnavailableError(
-                f"catalog '{self._catalog}': the Hive metastore at {self.address} gave no answer "
-                f"to {operation}: {e}"
-            ) from e
+            raise CatalogUnavailableError(self._no_answer(operation, e)) from e
+        except LimitReached as e:
+            protocol.trans.close()
+            raise CatalogUnavailableError(self._no_answer(operation, e)) from None
         except BaseException:
             # the connection may still contain a part of the answer
             protocol.trans.close()
             raise
         self._keep(protocol)
         return answer
+
+    def _no_answer(self, operation: str, error: BaseException) -> str:
+        limit = isinstance(error, LimitReached)
+        remedy = f"; a slow metastore may need a higher {_TIMEOUT}" if limit else ""
+        return (
+            f"catalog '{self._catalog}': the Hive metastore at {self.address} gave no answer to "
+            f"{operation}: {error}{remedy}"
+        )
 
     def change(self, operation: str, **arguments: Any) -> None:
         """Make a call that changes something, and raise the errors of `call`.
@@ -209,6 +235,7 @@ class HiveClient:
             except TTransportException as e:
                 failures.append(f"{host}:{port} ({e})")
                 continue
+            socket.handle = LimitedSocket(socket.handle)
             protocol = TBinaryProtocol(
                 transport, string_length_limit=_MAX_MESSAGE, container_length_limit=_MAX_MESSAGE
             )
@@ -229,6 +256,9 @@ class HiveClient:
             _log.info("the Hive metastore at %s does not ask for users: %s", self.address, e)
         except Exception:  # noqa: BLE001 - the call that comes next says what is wrong
             protocol.trans.close()
+        except LimitReached:
+            protocol.trans.close()
+            raise
 
 
 def _exchange(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> Any:
@@ -295,7 +325,7 @@ def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, i
 
 
 def _timeout(catalog: str, properties: Mapping[str, str]) -> float:
-    """Return the socket timeout in seconds."""
+    """Return how long a call may take, in seconds."""
     text = hive_property(properties, _TIMEOUT) or "600s"
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):

@@ -32,6 +32,9 @@ _MAX_SIGNATURES = 1000
 # the catalog's session repeats requests too
 _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
+_LARGEST_ANSWER = 1 << 30
+"""The largest answer in bytes, unless more is asked for."""
+
 _TRANSIENT = (429, 500, 502, 503, 504)
 # the store did not execute a request with one of these answers
 _REFUSAL_STATUSES = (400, 401, 403, 429, 503)
@@ -57,11 +60,16 @@ class _SignedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """The settings of requests: times in seconds, and the number of retries."""
+    """The settings of requests: times in seconds, and the number of retries.
+
+    `request_s` is the limit of one attempt with its whole answer; after `retry_s`, none is begun.
+    """
 
     region: str
     connect_timeout_s: float
     read_timeout_s: float
+    request_s: float
+    retry_s: float
     retries: int
     first_wait_s: float
     longest_wait_s: float
@@ -75,6 +83,11 @@ class SignedRequests:
         try:
             # imported here because only tables with remote signing need it
             import httpx  # noqa: PLC0415
+
+            from iceberg_pyspark.storage.http_answers import (  # noqa: PLC0415
+                OversizedAnswerError,
+                receive,
+            )
         except ImportError:
             raise StorageError(
                 "a package is missing for requests that a server signs: "
@@ -82,13 +95,12 @@ class SignedRequests:
             ) from None
         self._signing = signing
         self._settings = settings
-        self._error = httpx.HTTPError
+        self._receive = receive
+        self._error, self._oversized = httpx.HTTPError, OversizedAnswerError
         self._unsent_errors = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._client = httpx.Client(
             timeout=httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
             proxy=settings.proxy,
-            # an object's bytes must not be decompressed
-            headers={"accept-encoding": "identity"},
             # a signature is valid for one address only
             follow_redirects=False,
         )
@@ -105,24 +117,32 @@ class SignedRequests:
         body: bytes = b"",
         is_repeatable: bool = True,
         creates: bool = False,
+        length: int = 0,
     ) -> StoreAnswer:
         """Return the store's answer; `unsigned_headers` are not part of the signature.
+
+        `length` is the number of bytes that are asked for, if it is known.
 
         Raises `RequestError`; for a request that creates a file, its `is_known` says that the store
         did not create the file.
         """
         redact_logs_of("httpx", "httpcore")
         attempt, maybe_done, fresh = 0, False, False
+        last_s = _now_s() + self._settings.retry_s
         while True:
-            last = attempt >= self._settings.retries
+            last = attempt >= self._settings.retries or _now_s() > last_s
             try:
                 signed_request, was_kept = self._sign(method, uri, headers or {}, fresh=fresh)
             except IcebergError as e:
                 raise RequestError(str(e), is_known=creates and not maybe_done) from None
             try:
-                response = self._client.request(
+                response = self._receive(
+                    self._client,
                     method,
                     signed_request.uri,
+                    end_s=time.monotonic() + self._settings.request_s,
+                    size=max(_LARGEST_ANSWER, length),
+                    is_stored=True,
                     content=body or None,
                     # our headers win, so that a signer cannot remove the condition of a put
                     headers={
@@ -131,6 +151,9 @@ class SignedRequests:
                         **(unsigned_headers or {}),
                     },
                 )
+            except self._oversized as e:
+                text = f"the store's answer is larger than anything that was asked for ({e})"
+                raise RequestError(text) from None
             except self._error as e:
                 # not chained: the exception contains the request and with it the signature
                 never = isinstance(e, self._unsent_errors)
@@ -139,16 +162,16 @@ class SignedRequests:
                     text = f"the store gave no answer ({type(e).__name__})"
                     raise RequestError(text, is_known=creates and not maybe_done) from None
             else:
-                status = response.status_code
+                status = response.status
                 if status == 403 and was_kept and not fresh:
                     fresh = True
                     continue
                 again = status in _TRANSIENT and (is_repeatable or status in _REFUSAL_STATUSES)
                 if last or not again:
                     if status in _REFUSAL_STATUSES:
-                        text = f"the store refused it with {status}{error_code(response.content)}"
+                        text = f"the store refused it with {status}{error_code(response.body)}"
                         raise RequestError(text, is_known=creates and not maybe_done)
-                    return StoreAnswer(status, response.headers, response.content)
+                    return StoreAnswer(status, response.headers, response.body)
                 maybe_done = maybe_done or status not in _REFUSAL_STATUSES
             self._wait(attempt)
             attempt += 1

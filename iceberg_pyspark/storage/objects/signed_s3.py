@@ -63,6 +63,8 @@ class SignedS3Store:
                 region=region,
                 connect_timeout_s=client["connect_timeout"].total_seconds(),
                 read_timeout_s=client.get("read_timeout", _READ_TIMEOUT).total_seconds(),
+                request_s=client["timeout"].total_seconds(),
+                retry_s=retry["retry_timeout"].total_seconds(),
                 retries=retry["max_retries"],
                 first_wait_s=retry["backoff"]["init_backoff"].total_seconds(),
                 longest_wait_s=retry["backoff"]["max_backoff"].total_seconds(),
@@ -80,7 +82,7 @@ class SignedS3Store:
     def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Range:
         """Return an object, or its end with `{"range": {"suffix": <bytes>}}`."""
         suffix = None if options is None else options["range"]["suffix"]
-        answer = self._get(name, None if suffix is None else f"bytes=-{suffix}")
+        answer = self._get(name, None if suffix is None else f"bytes=-{suffix}", suffix or 0)
         if answer.status == 206:
             size = answer.headers.get("Content-Range", "").rpartition("/")[2]
             if not size.isdigit():
@@ -92,7 +94,7 @@ class SignedS3Store:
 
     def get_range(self, name: str, *, start: int, length: int) -> bytes:
         """Return bytes of an object; fewer than `length` if the object ends earlier."""
-        answer = self._get(name, f"bytes={start}-{start + length - 1}")
+        answer = self._get(name, f"bytes={start}-{start + length - 1}", length)
         if answer.status == 206:
             return answer.body
         if answer.status == 200:
@@ -216,9 +218,11 @@ class SignedS3Store:
         if answer.status != 404:
             _check(answer)
 
-    def _get(self, name: str, span: str | None) -> StoreAnswer:
+    def _get(self, name: str, span: str | None, length: int) -> StoreAnswer:
         unsigned_headers = {} if span is None else {"range": span}
-        return self._requests.send("GET", self._uri(name), unsigned_headers=unsigned_headers)
+        return self._requests.send(
+            "GET", self._uri(name), unsigned_headers=unsigned_headers, length=length
+        )
 
     def _pages(
         self, prefix: str | None, query: Mapping[str, str]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import socket
 import threading
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import httpx
@@ -26,71 +23,29 @@ from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
 from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing
 from iceberg_pyspark.storage.credentials.remote_signing import RemoteSigning
+from tests.support.stalling_server import (
+    OK,
+    Answer,
+    Send,
+    endless_body,
+    serving,
+    silent,
+    slow_body,
+    slow_headers,
+)
 
 _TIME = "rest.client.request-timeout-ms"
 _SIZE = "rest.client.max-response-bytes"
-_OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-_CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
 _BOMB = gzip.compress(gzip.compress(bytes(50_000_000)))
-
-Send = Callable[[bytes], None]
-Answer = Callable[[Send, threading.Event], None]
 
 
 def whole(content: bytes, encoding: str = "") -> bytes:
     header = f"Content-Encoding: {encoding}\r\n" if encoding else ""
-    return _OK + f"{header}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    return OK + f"{header}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 def send_whole(content: bytes, encoding: str, send: Send, _ended: threading.Event) -> None:
     send(whole(content, encoding))
-
-
-def silent(_send: Send, ended: threading.Event) -> None:
-    ended.wait(60)
-
-
-def slow_headers(send: Send, ended: threading.Event) -> None:
-    send(_OK + b"X-Slow: ")
-    while not ended.wait(0.05):
-        send(b"x")
-
-
-def slow_body(send: Send, ended: threading.Event) -> None:
-    send(_CHUNKED)
-    while not ended.wait(0.05):
-        send(b"1\r\n \r\n")
-
-
-def endless_body(send: Send, ended: threading.Event) -> None:
-    send(_CHUNKED)
-    while not ended.is_set():
-        send(b"10000\r\n" + b" " * 65536 + b"\r\n")
-
-
-@contextlib.contextmanager
-def serving(*answers: Answer) -> Iterator[str]:
-    """Serve one connection after another; the last answer is that of all further connections."""
-    ended = threading.Event()
-
-    def serve_all() -> None:
-        queue = list(answers)
-        while True:
-            with listener.accept()[0] as connection, contextlib.suppress(OSError):
-                if ended.is_set():
-                    return
-                connection.recv(65536)
-                (queue.pop(0) if len(queue) > 1 else queue[0])(connection.sendall, ended)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve_all, daemon=True)
-        thread.start()
-        try:
-            yield "http://127.0.0.1:%d" % listener.getsockname()[1]  # noqa: UP031
-        finally:
-            ended.set()
-            socket.create_connection(listener.getsockname()).close()
-            thread.join(30)
 
 
 def settings_of(uri: str, **properties: str) -> HttpSettings:

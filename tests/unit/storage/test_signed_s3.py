@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.storage.credentials.remote_signing import SIGNING
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -23,6 +26,14 @@ from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.s3_double import S3Double, access_key
 from tests.support.signer_double import SignerDouble, signing_text
+from tests.support.stalling_server import (
+    Answer,
+    endless_body,
+    serving,
+    silent,
+    slow_body,
+    slow_headers,
+)
 
 KEY, SECRET = "AKIASIGNER", "the-signers-own-secret"
 FILE = "s3://bucket/t/f"
@@ -218,3 +229,30 @@ def test_tasks_without_a_token_of_the_table_are_refused(both: tuple[Both, TestSe
         io.within("s3://bucket/t")
     with pytest.raises(StorageError, match="issued no token"):
         io.read_bytes(FILE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (silent, "no answer .*Timeout"),
+        (slow_headers, "no answer .*Timeout"),
+        (slow_body, "no answer .*Timeout"),
+        (endless_body, "larger than anything"),
+    ],
+)
+def test_a_store_that_does_not_end_its_answer(
+    answer: Answer, expected: str, both: tuple[Both, TestServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_properties, "_REQUEST_TIMEOUT", timedelta(seconds=0.2))
+    monkeypatch.setattr(signed_requests, "_LARGEST_ANSWER", 1_000_000)
+    with serving(answer) as uri:
+        stalling = {**properties(both[1]), "s3.endpoint": uri, "s3.retry.num-retries": "1"}
+        io = open_storage("s3://bucket/t", stalling)
+        started = time.monotonic()
+        with pytest.raises(StorageError, match=expected):
+            io.read_bytes(FILE)
+        # a put may have been carried out
+        with pytest.raises(StorageError, match=expected) as caught:
+            io.write_bytes(FILE, b"x")
+        assert not isinstance(caught.value, FileNotWrittenError)
+        assert time.monotonic() - started < 5
