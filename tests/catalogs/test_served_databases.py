@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,11 +113,23 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
     assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
 
 
+@pytest.mark.parametrize(
+    ("server", "driver"),
+    [
+        ("postgres", "psycopg"),
+        ("postgres", "psycopg2"),
+        ("mariadb", "pymysql"),
+        ("mariadb", "mysqldb"),
+    ],
+    indirect=["server"],
+)
 def test_a_commit_without_an_answer_ends_and_is_looked_up(
-    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+    server: DatabaseServer, driver: str, uri: str, proxy: CuttingProxy, tmp_path: Path
 ) -> None:
+    pytest.importorskip("MySQLdb" if driver == "mysqldb" else driver)
     limit = {"jdbc.socketTimeout": "1" if server.dialect.startswith("postgres") else "1000"}
-    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path, **limit)
+    served = replace(server, dialect=f"{server.dialect.partition('+')[0]}+{driver}")
+    through, direct = catalog_of_proxy(served, uri, proxy, tmp_path, **limit)
     create(through, EVENTS)
     proxy.cut_next("silent")
     done = set_property(through, EVENTS, "a", "1")
@@ -124,7 +137,8 @@ def test_a_commit_without_an_answer_ends_and_is_looked_up(
     assert direct.load_table(EVENTS) == done
     # a silent statement before the COMMIT has changed nothing
     sleep = "pg_sleep(60)" if server.dialect.startswith("postgres") else "sleep(60)"
-    with pytest.raises(CatalogUnavailableError, match=r"higher jdbc\.socketTimeout"):
+    named = rf"{LOOPBACK}:{proxy.port}.*higher jdbc\.socketTimeout"
+    with pytest.raises(CatalogUnavailableError, match=named):
         through._database.write(lambda connection: connection.execute(sa.text(f"SELECT {sleep}")))
     assert through.load_table(EVENTS) == done
 

@@ -79,8 +79,17 @@ def test_drivers_get_limits_of_time_in_the_units_of_jdbc(
         time_limits(url, {"jdbc.socketTimeout": "soon"})
 
 
-@pytest.mark.parametrize("uri", ["postgresql+psycopg", "mysql+pymysql"])
-def test_a_server_that_never_greets_ends_the_connection(uri: str) -> None:
+@pytest.mark.parametrize(
+    ("uri", "driver"),
+    [
+        ("postgresql+psycopg", "psycopg"),
+        ("postgresql+psycopg2", "psycopg2"),
+        ("mysql+pymysql", "pymysql"),
+        ("mysql+mysqldb", "MySQLdb"),
+    ],
+)
+def test_a_server_that_never_greets_ends_the_connection(uri: str, driver: str) -> None:
+    pytest.importorskip(driver)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"{uri}://u@127.0.0.1:{silent.getsockname()[1]}/d"
         limits = {"jdbc.connectTimeout": "1", "jdbc.socketTimeout": "200"}

@@ -8,6 +8,7 @@ retried a limited number of times. Error messages contain no statement, paramete
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import re
@@ -313,13 +314,12 @@ class Database:
                 sa.event.listen(engine, "do_connect", _open_sqlite)
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
-        elif engine.dialect.driver == "psycopg" and self._limits_s[1]:
-            # psycopg is an extra, which other databases do not need
-            from iceberg_pyspark.catalogs.sql.postgres_limits import (  # noqa: PLC0415
-                limited_connect,
+        elif engine.dialect.driver in ("psycopg", "psycopg2") and self._limits_s[1]:
+            # one of the two drivers, which other databases do not need
+            limits = importlib.import_module(
+                f"iceberg_pyspark.catalogs.sql.{engine.dialect.driver}_limits"
             )
-
-            sa.event.listen(engine, "do_connect", limited_connect(self._limits_s[1]))
+            sa.event.listen(engine, "do_connect", limits.limited_connect(self._limits_s[1]))
         return engine
 
     def _translate(self, e: DBAPIError) -> CatalogError:

@@ -60,7 +60,8 @@ def driver_limits(url: sa.URL, connect_s: float, socket_s: float) -> dict[str, A
     """Return the arguments of the driver for the limits, except those that the URL sets itself.
 
     libpq, PostgreSQL's client library, has no limit for a server that is silent: see
-    `postgres_limits.py`. Its limits here end a connection whose network or server is gone.
+    `psycopg_limits.py` and `psycopg2_limits.py`. Its limits here end a connection whose network or
+    server is gone.
     """
     limits: dict[str, Any] = {}
     match url.get_driver_name():
