@@ -19,8 +19,7 @@ _SHOWN_KEYS = (
     *("type", "uri", "warehouse", "catalog-impl", "io-impl", "py-io-impl", "prefix", "region"),
     *("client", "clients", "ugi", "scope", "audience", "resource", "oauth2-server-uri"),
     *("default-namespace", "namespace-separator", "unique-table-location", "cache-enabled"),
-    *("scan-planning-mode", "snapshot-loading-mode", "token-exchange-enabled", "native"),
-    *("token-expires-in-ms", "token-refresh-enabled", "view-endpoints-supported"),
+    *("scan-planning-mode", "snapshot-loading-mode", "native", "view-endpoints-supported"),
     *("lock-check-max-wait-time", "lock-check-min-wait-time", *LOCATION_OPTIONS),
 )
 _SHOWN_PREFIXES = (
@@ -32,11 +31,20 @@ _SHOWN_PREFIXES = (
 """The properties of catalogs whose values may be shown; a value under another key may be a secret.
 """
 
+_NO_SECRETS = (
+    *("token-exchange-enabled", "token-expires-in-ms", "token-refresh-enabled"),
+    *("client.refresh-credentials-enabled", "gcs.oauth2.refresh-credentials-enabled"),
+    "adls.refresh-credentials-enabled",
+)
+"""The properties that are shown although their names have the words of secrets."""
+
 
 def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return a catalog's properties with secrets, and the values of unknown keys, hidden."""
     return {
-        key: value if key in _SHOWN_KEYS or key.startswith(_SHOWN_PREFIXES) else MASK
+        key: properties[key]
+        if key in _NO_SECRETS
+        else (value if key in _SHOWN_KEYS or key.startswith(_SHOWN_PREFIXES) else MASK)
         for key, value in redact_properties(properties).items()
     }
 
