@@ -26,6 +26,8 @@ from iceberg_pyspark.storage.objects.store_errors import store_errors
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+    from iceberg_pyspark.storage.hdfs_client import HdfsClient, HdfsInput
+
 _USER = "hdfs.user"
 _TICKET = "hdfs.kerberos_ticket"
 _BUFFER_BYTES = 1 << 20
@@ -69,7 +71,7 @@ class HdfsFileIO:
             client, path = self._place(location)
             file = client.read(path)
             # the client panics on a range beyond the end
-            return bytes(file.read_range(0, len(file))) if len(file) else b""
+            return file.read_range(0, len(file)) if len(file) else b""
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
@@ -78,7 +80,7 @@ class HdfsFileIO:
             file = client.read(path)
             if offset < 0 or length < 0 or offset + length > len(file):
                 raise outside_file(location, offset, length, len(file))
-            return bytes(file.read_range(offset, length)) if length else b""
+            return file.read_range(offset, length) if length else b""
 
     def size(self, location: str) -> int:
         """Return the size in bytes."""
@@ -97,7 +99,7 @@ class HdfsFileIO:
         """Return a stream to a new file; a failed write leaves no file."""
         with self._errors("create", location):
             client, path = self._place(location)
-            upload = _create(client, path)
+            upload = client.create(path)
             output = _Output(upload, location, self.properties, lambda: client.delete(path))
             return cast(BinaryIO, io.BufferedWriter(output, _BUFFER_BYTES))
 
@@ -138,7 +140,7 @@ class HdfsFileIO:
             with contextlib.suppress(FileNotFoundError):
                 if client.get_file_info(path).isdir:
                     raise StorageError(f"cannot delete {location}: it is a folder")
-                client.delete(path, recursive=False)
+                client.delete(path)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
@@ -185,7 +187,7 @@ class HdfsFileIO:
             raise FileAlreadyExistsError(f"cannot create folder {location}: it exists already")
         with self._errors("create folder", location):
             client, path = self._place(location)
-            client.mkdirs(path, 0o755, True)
+            client.mkdirs(path)
 
     def remove_empty_folder(self, location: str) -> bool:
         """Remove a folder; return False if it is not empty, True if it is removed or missing."""
@@ -195,7 +197,7 @@ class HdfsFileIO:
             client, path = self._place(location)
             with contextlib.suppress(FileNotFoundError):
                 try:
-                    client.delete(path, recursive=False)
+                    client.delete(path)
                 except RuntimeError as e:
                     if "PathIsNotEmptyDirectoryException" in str(e):
                         return False
@@ -211,7 +213,7 @@ class HdfsFileIO:
             except FileNotFoundError:
                 return None
 
-    def _place(self, location: str) -> tuple[Any, str]:
+    def _place(self, location: str) -> tuple[HdfsClient, str]:
         """Return the client for the location's name nodes, and the path in HDFS."""
         check_scheme(location)
         authority, slash, name = location.partition("://")[2].partition("/")
@@ -234,18 +236,18 @@ class HdfsFileIO:
 
 
 @lru_cache(maxsize=64)
-def _client(authority: str, ticket: str | None, _process: int) -> Any:
+def _client(authority: str, ticket: str | None, _process: int) -> HdfsClient:
     try:
         # imported here because few processes use HDFS
-        from hdfs_native import Client  # noqa: PLC0415
+        from iceberg_pyspark.storage.hdfs_client import HdfsClient  # noqa: PLC0415
     except ImportError as e:
         raise StorageError(
             f"hdfs://{authority}: a package is missing for 'hdfs': "
             "pip install 'iceberg-pyspark[hdfs]'"
         ) from e
-    arguments: dict[str, Any] = {} if ticket is None else {"kerberos_cache": ticket}
+    login = {} if ticket is None else {"kerberos_cache": ticket}
     url = f"hdfs://{authority}" if authority else None
-    return Client(url, client_settings(authority), **arguments)
+    return HdfsClient(url, client_settings(authority), **login)
 
 
 def client_settings(authority: str) -> dict[str, str]:
@@ -258,19 +260,12 @@ def client_settings(authority: str) -> dict[str, str]:
     return {"dfs.client.failover.max.attempts": "3"} if ":" in authority else {}
 
 
-def _create(client: Any, path: str) -> Any:
-    """Create a file and return its stream; raise `FileExistsError` if it exists."""
-    from hdfs_native import WriteOptions  # noqa: PLC0415
-
-    return client.create(path, WriteOptions(overwrite=False, create_parent=True))
-
-
-def _written_beside(client: Any, path: str, data: bytes) -> str:
+def _written_beside(client: HdfsClient, path: str, data: bytes) -> str:
     """Write the data to a new hidden file in the same folder, and return its path."""
     folder = path.rpartition("/")[0]
     temporary = f"{folder}/{temporary_name()}"
     try:
-        file = _create(client, temporary)
+        file = client.create(temporary)
         if data:
             file.write(data)
         file.close()
@@ -280,10 +275,10 @@ def _written_beside(client: Any, path: str, data: bytes) -> str:
     return temporary
 
 
-def _try_to_delete(client: Any, path: str) -> None:
+def _try_to_delete(client: HdfsClient, path: str) -> None:
     """Try to delete a temporary file; if this fails, orphan removal will delete it."""
     with contextlib.suppress(Exception):
-        client.delete(path, recursive=False)
+        client.delete(path)
 
 
 class _Input(io.RawIOBase):
@@ -292,7 +287,7 @@ class _Input(io.RawIOBase):
     Reads are limited to the size of the file, because the client panics beyond it.
     """
 
-    def __init__(self, stream: Any, store: HdfsFileIO, location: str) -> None:
+    def __init__(self, stream: HdfsInput, store: HdfsFileIO, location: str) -> None:
         self._stream = stream
         self._store = store
         self._location = location

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import builtins
 import pickle
+import sys
+from functools import partial
 from typing import Any
 
 import pytest
 
-from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage import hdfs_io
+from iceberg_pyspark.errors import FileNotWrittenError, StorageError
+from iceberg_pyspark.storage import hdfs_client, hdfs_io
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
+from tests.support.stalling_server import Answer, serving, silent, slowly
 
 
 def test_it_pickles_and_shows_no_values() -> None:
@@ -32,6 +35,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         return import_module(name, *arguments, **more)
 
     hdfs_io._client.cache_clear()
+    monkeypatch.delitem(sys.modules, "iceberg_pyspark.storage.hdfs_client")
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(StorageError, match=r"pip install 'iceberg-pyspark\[hdfs\]'"):
         open_storage("hdfs://h/t", {})
@@ -53,3 +57,17 @@ def test_clients_wait_for_another_name_node_only_where_there_may_be_one() -> Non
     assert hdfs_io.client_settings("names:8020") == {"dfs.client.failover.max.attempts": "3"}
     assert hdfs_io.client_settings("cluster") == {}
     assert hdfs_io.client_settings("") == {}
+
+
+@pytest.mark.parametrize("answer", [silent, partial(slowly, b"\0\0\xff\xff")])
+def test_a_name_node_that_does_not_end_its_answer(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hdfs_client, "CALL_S", 0.3)
+    with serving(answer) as uri:
+        file = f"{uri.replace('http:', 'hdfs:')}/t/f"
+        for ask in (HdfsFileIO().size, HdfsFileIO().read_bytes, HdfsFileIO().list_folder):
+            with pytest.raises(StorageError, match=r"hdfs://127.*no answer within 0\.3 s"):
+                ask(file)
+        with pytest.raises(FileNotWrittenError, match="no answer within"):
+            HdfsFileIO().create_exclusive(file, b"x")
