@@ -53,6 +53,13 @@ def children_of(array: pa.Array) -> list[pa.Array]:
     return [array.flatten()]
 
 
+def runs_of(array: pa.RunEndEncodedArray) -> tuple[Longs, pa.Array]:
+    """Return the end of each run within the array, and the runs' values."""
+    first, count = array.find_physical_offset(), array.find_physical_length()
+    ends = np.minimum(array.run_ends.to_numpy()[first : first + count] - array.offset, len(array))
+    return ends.astype(np.int64), array.values.slice(first, count)
+
+
 def with_children(
     array: pa.Array, target: pa.DataType, children: Sequence[pa.Array], *, nulls: bool = True
 ) -> pa.Array:

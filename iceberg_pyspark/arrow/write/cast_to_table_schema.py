@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import children_of, with_children
+from iceberg_pyspark.arrow.arrays import children_of, runs_of, with_children
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import (
     has_required_below,
@@ -78,8 +78,8 @@ def compile_cast_to_table_schema(
             type_ = batch.schema.field(column.index or 0).type
             raise InvalidRequestError(
                 f"column '{name}' of table '{table}': rows of type {type_} cannot be converted to "
-                f"{target.field(name).type}: {e}; write fewer rows at once, or convert the column "
-                "before writing"
+                f"{target.field(name).type}: {e}; a value takes at most 2 GiB, and a list has at "
+                "most 2,147,483,647 elements: split or convert larger ones before writing"
             ) from e
 
     def cast_to_table_schema(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -299,10 +299,9 @@ def _is_decodable(values: pa.DataType) -> bool:
 
 def _by_runs(array: pa.RunEndEncodedArray, convert: ArrayFunction) -> pa.Array:
     """Return the converted values of the array's runs, each as often as its run is long."""
-    first, count = array.find_physical_offset(), array.find_physical_length()
-    ends = np.minimum(array.run_ends.to_numpy()[first : first + count] - array.offset, len(array))
-    runs = np.repeat(np.arange(count), np.diff(ends, prepend=0))
-    return convert(array.values.slice(first, count)).take(pa.array(runs))
+    ends, values = runs_of(array)
+    runs = np.repeat(np.arange(len(values)), np.diff(ends, prepend=0))
+    return convert(values).take(pa.array(runs))
 
 
 def _default(f: types.NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
@@ -360,6 +359,9 @@ def _widens(source: pa.DataType, type_: types.Type) -> bool:
 
 
 def _cast(target: pa.DataType, type_: types.Type, path: str) -> ArrayFunction:
+    if isinstance(type_, types.StringType | types.BinaryType):
+        return lambda array: _from_zero(array).cast(target)  # only their length may be too large
+
     def convert(array: pa.Array) -> pa.Array:
         try:
             return _from_zero(array).cast(target)

@@ -1,9 +1,9 @@
 """Writes record batches to the data files of one task.
 
 Each partition has its own files, of about the target size on disk. Memory and the number of open
-files are bounded. `arrow/write/cast_to_table_schema.py` checks rows,
-`arrow/write/partition_batches.py` splits them, and the writer of the format
-(`arrow/formats/file_writers.py`) encodes them.
+files are bounded. `arrow/write/batch_pieces.py` splits huge batches,
+`arrow/write/cast_to_table_schema.py` checks rows, `arrow/write/partition_batches.py` splits them
+by partition, and the writer of the format (`arrow/formats/file_writers.py`) encodes them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.formats.data_file_writer import DataFileWriter
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
+from iceberg_pyspark.arrow.write.batch_pieces import pieces
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -26,12 +27,6 @@ from iceberg_pyspark.formats.locations import data_file_name, location_provider
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.storage.files.file_io import FileIO
-
-_LARGEST_PIECE = 131_072
-"""The most rows of a batch processed at once, so that a huge batch is not copied whole."""
-
-_LARGEST_PIECE_BYTES = 2**30
-"""About the most bytes of such rows: offsets of texts and lists have 32 bits."""
 
 _FEWEST_ROWS = 1000
 """The least rows of a file if there are more rows, as in Java, however small its target size."""
@@ -82,11 +77,7 @@ def _cast_batches(
                 table=context.table,
                 case_sensitive=context.case_sensitive,
             )
-        rows = _LARGEST_PIECE
-        if (size := batch.nbytes) > _LARGEST_PIECE_BYTES:
-            rows = min(rows, max(batch.num_rows * _LARGEST_PIECE_BYTES // size, 1))
-        for start in range(0, batch.num_rows, rows):
-            yield cast_to_table_schema(batch.slice(start, rows))
+        yield from map(cast_to_table_schema, pieces(batch))
 
 
 @dataclass(slots=True)

@@ -12,10 +12,11 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from iceberg_pyspark.arrow.schemas import from_arrow_schema
-from iceberg_pyspark.arrow.write import write_files
+from iceberg_pyspark.arrow.write import batch_pieces
 from iceberg_pyspark.arrow.write.cast_to_table_schema import (
     check_write_schema,
     compile_cast_to_table_schema,
@@ -23,6 +24,7 @@ from iceberg_pyspark.arrow.write.cast_to_table_schema import (
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.memory import MemoryFileIO
@@ -194,8 +196,7 @@ def plain(value: Any, as_bytes: bool) -> Any:
             return value
 
 
-def written(rows: pa.Table, schema: Schema) -> list[Any]:
-    store = MemoryFileIO()
+def written_files(rows: pa.Table, schema: Schema, store: MemoryFileIO) -> list[DataFile]:
     context = WriteContext(
         table="db.t",
         table_location="mem/t",
@@ -203,7 +204,12 @@ def written(rows: pa.Table, schema: Schema) -> list[Any]:
         spec=PartitionSpec(spec_id=0),
         write_id="w",
     )
-    files = write_data_files(context, rows.to_batches(), store, partition_id=0, task_id=0)
+    return write_data_files(context, rows.to_batches(), store, partition_id=0, task_id=0)
+
+
+def written(rows: pa.Table, schema: Schema) -> list[Any]:
+    store = MemoryFileIO()
+    files = written_files(rows, schema, store)
     return [
         row["c"]
         for f in files
@@ -322,16 +328,99 @@ def test_only_the_children_of_a_piece_are_converted(name: str) -> None:
     assert len(column.values) == sum(len(v) for v in values[4000:4003] if v is not None)
 
 
-def test_pieces_of_long_rows_have_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    monkeypatch.setattr(write_files, "_LARGEST_PIECE_BYTES", 10_000)
-    monkeypatch.setattr(
-        write_files._TaskWriter, "write", lambda _, batch: sizes.append(batch.num_rows)
-    )
-    schema = from_arrow_schema(pa.schema([("c", pa.string())]))
-    for type_ in (pa.large_string(), pa.string_view()):
-        written(pa.table({"c": pa.array(["x" * 3000] * 7, type_)}), schema)
-    assert sizes == [3, 3, 1, 3, 3, 1]
+def long_of(type_: pa.DataType, count: int) -> pa.Array:
+    """Return values of which few take nearly all bytes in a plain encoding."""
+    texts = ["x" * (3000 if i > count - 20 else i % 2) for i in range(count)]
+    match type_:
+        case pa.DictionaryType():
+            return pa.array(texts, type_.value_type).dictionary_encode()
+        case pa.RunEndEncodedType():
+            return pc.run_end_encode(pa.array(texts, type_.value_type))
+        case pa.ListViewType():
+            starts = pa.array([0] * count, pa.int32())
+            sizes = pa.array([len(x) for x in texts], pa.int32())
+            return pa.ListViewArray.from_arrays(starts, sizes, pa.array([True] * 3000))
+        case pa.LargeListType():
+            return pa.array([[None] * len(x) for x in texts], type_)
+        case _:
+            return pa.array(texts, type_)
+
+
+def letters(value: Any) -> int:
+    """Return the number of letters, or of other values, in a value."""
+    match value:
+        case str():
+            return len(value)
+        case dict():
+            return letters(list(value.values()))
+        case list():
+            return sum(map(letters, value))
+    return 1
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.list_view(pa.bool_()),
+        pa.large_list(pa.null()),
+    ],
+)
+@pytest.mark.parametrize("name", [None, "struct", "list"])
+def test_pieces_are_small_however_they_are_encoded(
+    type_: pa.DataType, name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_pieces, "_MAX_BYTES", 10_000)
+    array = long_of(type_, 200)
+    if name == "struct":
+        array = pa.StructArray.from_arrays([array], ["x"])
+    elif name == "list":
+        array = pa.ListArray.from_arrays(pa.array(range(201), pa.int32()), array)
+    batch = pa.record_batch({"c": array}).slice(3)
+    result = list(batch_pieces.pieces(batch))
+    assert pa.Table.from_batches(result).to_pylist() == batch.to_pylist()
+    assert 6 < len(result) < 30
+    assert max(letters(p.column(0).to_pylist()) for p in result) <= 10_000
+
+
+@pytest.mark.more("test_pieces_are_small_however_they_are_encoded splits the rows")
+@pytest.mark.parametrize("type_", [pa.large_string(), pa.large_list(pa.int8())])
+def test_one_value_of_more_than_2_gib_is_refused_by_name(
+    type_: pa.DataType, zeros: pa.Buffer
+) -> None:
+    buffers = [None, pa.py_buffer(np.array([0, 0, 2**31 + 5], np.int64))]
+    if pa.types.is_large_list(type_):
+        values = pa.Array.from_buffers(pa.int8(), zeros.size, [None, zeros])
+        array = pa.Array.from_buffers(type_, 2, buffers, children=[values])
+        column = pa.list_(pa.int32())
+    else:
+        array, column = pa.Array.from_buffers(type_, 2, [*buffers, zeros]), pa.string()
+    schema = from_arrow_schema(pa.schema([("c", column)]))
+    with pytest.raises(InvalidRequestError, match=r"'c' of table 'db\.t'.*split or convert"):
+        written_files(pa.table({"c": array}), schema, MemoryFileIO())
+
+
+@pytest.mark.more("test_pieces_are_small_however_they_are_encoded has such rows, but shorter")
+@pytest.mark.parametrize("type_", [pa.large_string(), pa.large_list(pa.bool_())])
+def test_rows_of_more_than_2_gib_in_one_piece_are_split(
+    type_: pa.DataType, zeros: pa.Buffer
+) -> None:
+    few, each = 100, 26_000_000
+    offsets = np.concatenate([np.zeros(5000, np.int64), np.arange(few, dtype=np.int64) * each])
+    buffers = [None, pa.py_buffer(offsets)]
+    if pa.types.is_large_list(type_):
+        values = pa.Array.from_buffers(pa.bool_(), few * each, [None, zeros])
+        array = pa.Array.from_buffers(type_, len(offsets) - 1, buffers, children=[values])
+        column = pa.list_(pa.bool_())
+    else:
+        array = pa.Array.from_buffers(type_, len(offsets) - 1, [*buffers, zeros])
+        column = pa.string()
+    schema = from_arrow_schema(pa.schema([("c", column)]))
+    files = written_files(pa.table({"c": array}), schema, MemoryFileIO())
+    assert sum(f.record_count for f in files) == len(array)
 
 
 if __name__ == "__main__":
