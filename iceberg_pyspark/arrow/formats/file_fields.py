@@ -28,13 +28,15 @@ NAME_KEY = b"name in the file"
 class FileField:
     """A column or nested field of a file.
 
-    `leaves` are the leaf columns below it, in file order. `children` are a struct's fields, a
+    `may_be_null` is what the file's own schema says. `leaves` are the leaf columns below it, in
+    file order. `children` are a struct's fields, a
     list's element, or a map's key and value.
     """
 
     field_id: int | None
     name: str
     type: pa.DataType
+    may_be_null: bool
     children: tuple[FileField, ...]
     leaves: range
 
@@ -177,6 +179,7 @@ class _Resolver:
             field_id=field_id,
             name=_name_of(field),
             type=field.type,
+            may_be_null=field.nullable,
             children=children,
             leaves=range(first, self._next_leaf),
         )

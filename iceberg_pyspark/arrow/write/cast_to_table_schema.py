@@ -9,7 +9,7 @@ rows to write (`arrow/schemas.py`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -87,7 +87,11 @@ def compile_cast_to_table_schema(
             arrays = [converted(c, batch, f.name) for c, f in zip(columns, target, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
         for i, f in required_fields:
-            _check_nulls(batch.column(i), f, f.name, table)
+            for path, count in required_nulls(batch.column(i), f, f.name):
+                raise InvalidRequestError(
+                    f"column '{path}' of table '{table}' is required, and the rows have {count} "
+                    "null(s) in it: filter or fill them, or make the column optional"
+                )
         return batch
 
     return cast_to_table_schema
@@ -401,15 +405,16 @@ def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
     return pa.array(values, pa.binary(16))
 
 
-def _check_nulls(array: pa.Array, f: types.NestedField, path: str, table: str) -> None:
+def required_nulls(array: pa.Array, f: types.NestedField, path: str) -> Iterator[tuple[str, int]]:
+    """Yield the path and the number of nulls of each required field that has nulls.
+
+    `path` is that of the field `f`, whose values are `array`.
+    """
     if f.required and array.null_count:
-        raise InvalidRequestError(
-            f"column '{path}' of table '{table}' is required, and the rows have "
-            f"{array.null_count} null(s) in it: filter or fill them, or make the column optional"
-        )
+        yield path, array.null_count
     if not len(array) or not has_required_below(f.type):
         return
     # values below a null do not exist, whatever the child array holds
     present = array.drop_null() if array.null_count else array
     for child, values in zip(types.children_of(f.type), children_of(present), strict=True):
-        _check_nulls(values, child, f"{path}.{child.name}", table)
+        yield from required_nulls(values, child, f"{path}.{child.name}")

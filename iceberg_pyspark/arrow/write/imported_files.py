@@ -33,6 +33,7 @@ from iceberg_pyspark.arrow.read.file_projection import (
     Match,
 )
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.write.cast_to_table_schema import required_nulls
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
@@ -130,7 +131,17 @@ def _may_have_unfit_values(field: types.NestedField, match: Match, reader: DataF
     # INT96 has no unit of its own and is read as microseconds
     if "INT96" not in physical_types and _may_not_convert(match):
         return True
-    return field.required and not _has_no_nulls(match, reader)
+    return _may_lack_values(field, match, reader)
+
+
+def _may_lack_values(field: types.NestedField, match: Match, reader: DataFileReader) -> bool:
+    """Return whether the field, or a field below it, may be null although it is required."""
+    if isinstance(match, ConstantField):
+        return False
+    if field.required and match.source.may_be_null and not _has_no_nulls(match, reader):
+        return True
+    below = zip(types.children_of(field.type), match.children, strict=True)
+    return any(_may_lack_values(f, m, reader) for f, m in below)
 
 
 def _may_not_convert(match: FileColumn) -> bool:
@@ -145,13 +156,20 @@ def _may_not_convert(match: FileColumn) -> bool:
 
 
 def _has_no_nulls(match: FileColumn, reader: DataFileReader) -> bool:
-    """Return whether the footer proves that a column has no null."""
-    if not isinstance(reader, ParquetFileReader) or match.source.children:
+    """Return whether the footer proves that a field has no null.
+
+    A leaf counts the nulls of everything above it too.
+    """
+    if not isinstance(reader, ParquetFileReader):
         return False
-    [leaf] = match.source.leaves
-    groups = map(reader.metadata.row_group, range(reader.metadata.num_row_groups))
-    statistics = [group.column(leaf).statistics for group in groups]
-    return all(s is not None and s.has_null_count and s.null_count == 0 for s in statistics)
+    groups = [reader.metadata.row_group(g) for g in range(reader.metadata.num_row_groups)]
+    return any(
+        all(
+            s is not None and s.has_null_count and s.null_count == 0
+            for s in (group.column(leaf).statistics for group in groups)
+        )
+        for leaf in match.source.leaves
+    )
 
 
 def _check_values(
@@ -170,10 +188,8 @@ def _check_values(
         for _, batch in reader.batches(columns.leaves):
             rows += batch.num_rows
             for f, array in zip(fields, convert(batch.columns, batch.num_rows), strict=True):
-                if f.required and array.null_count:
-                    raise InvalidMetadataError(
-                        f"{location}: nulls in the required column '{f.name}'"
-                    )
+                for path, _ in required_nulls(array, f, f.name):
+                    raise InvalidMetadataError(f"{location}: nulls in the required column '{path}'")
     except (pa.ArrowInvalid, InvalidMetadataError) as e:
         names = ", ".join(f"'{f.name}'" for f in fields)
         raise InvalidRequestError(

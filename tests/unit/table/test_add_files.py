@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 from pyarrow import orc
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.arrow.write import imported_files
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -301,6 +303,72 @@ def test_values_that_no_scan_could_read_are_refused(
         with pytest.raises(InvalidRequestError, match=rf"x\.orc: .*{message}.*; it was not added"):
             table.add_files(str(tmp_path / "x.orc"), file_format="orc")
     assert table.refresh().current_snapshot is None
+
+
+_X = pa.struct([("x", pa.int32())])
+_FIRST = "STRUCT<x: INT NOT NULL>"
+NESTED_NULLS = {
+    "c.x": (_FIRST, _X, [{"x": 1}, None], {"x": None}),
+    "c.s": (f"STRUCT<s: {_FIRST} NOT NULL>", pa.struct([("s", _X)]), [None], {"s": None}),
+    "c.s.x": (
+        *(f"STRUCT<s: {_FIRST}>", pa.struct([("s", _X)])),
+        *([{"s": {"x": 1}}, {"s": None}, None], {"s": {"x": None}}),
+    ),
+    "c.element.x": (
+        *(f"ARRAY<{_FIRST}>", pa.list_(_X)),
+        *([[{"x": 1}, None], [], None], [{"x": 1}, {"x": None}]),
+    ),
+    "c.value.x": (
+        *(f"MAP<STRING, {_FIRST}>", pa.map_(pa.string(), _X)),
+        *([[("k", {"x": 1})], [("n", None)], None], [("k", {"x": None})]),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", NESTED_NULLS)
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_nulls_in_required_fields_below_a_column_are_refused(
+    tmp_path: Path, path: str, file_format: str
+) -> None:
+    """Nulls of structs, lists and maps around the fields are none of theirs."""
+    type_, arrow_type, fit, unfit = NESTED_NULLS[path]
+    table = create_path_table(tmp_path / "t", f"c {type_}", [])
+    write = pq.write_table if file_format == "parquet" else orc.write_table
+    for name, values in (("fit", fit), ("unfit", [*fit, unfit])):
+        rows = pa.table({"c": pa.array(values, arrow_type)})
+        write(rows, str(tmp_path / f"{name}.{file_format}"))
+    table.add_files(str(tmp_path / f"fit.{file_format}"), file_format=file_format)
+    assert table.refresh().scan().to_arrow()["c"].to_pylist() == fit
+    message = rf"unfit\.{file_format}: .*nulls in the required column '{path}'.*was not added"
+    with pytest.raises(InvalidRequestError, match=message):
+        table.add_files(str(tmp_path / f"unfit.{file_format}"), file_format=file_format)
+    assert table.refresh().scan().count() == len(fit)
+
+
+def test_nested_columns_are_read_only_where_the_file_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    check = imported_files._check_values
+
+    def counting(*arguments: Any) -> int:
+        read.extend(field.name for field in arguments[0])
+        return check(*arguments)
+
+    monkeypatch.setattr(imported_files, "_check_values", counting)
+    columns = "full {0}, never {0}, few {0}, free STRUCT<x: INT>, text STRING"
+    table = create_path_table(tmp_path / "t", columns.format(_FIRST), [])
+    never = pa.struct([pa.field("x", pa.int32(), nullable=False)])
+    rows = {
+        "full": pa.array([{"x": 1}, {"x": 2}], _X),  # its statistics count no null
+        "never": pa.array([{"x": 1}, None], never),  # its type has no null below the struct
+        "few": pa.array([{"x": 1}, None], _X),
+        "free": pa.array([{"x": None}, None], _X),
+        "text": ["declared", None],  # as text, so that its bytes are the writer's promise
+    }
+    pq.write_table(pa.table(rows), tmp_path / "x.parquet")
+    table.add_files(str(tmp_path / "x.parquet"))
+    assert read == ["few"]
 
 
 def test_values_that_fit_are_added_whatever_type_they_have(tmp_path: Path) -> None:
