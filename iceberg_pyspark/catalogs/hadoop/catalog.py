@@ -43,13 +43,13 @@ from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import is_local
-from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
-from iceberg_pyspark.storage.object_folders import (
+from iceberg_pyspark.storage.folders import (
     Folders,
     HdfsFolders,
     LocalFolders,
     ObjectFolders,
 )
+from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.objects.object_stores import is_object
 

@@ -37,7 +37,7 @@ from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import is_local
-from iceberg_pyspark.storage.object_folders import list_folder
+from iceberg_pyspark.storage.folders import LocalFolders
 
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _METASTORE_FILE = re.compile(r"(\d{5,18})-[^/]+\.metadata\.json(?:\.gz)?")
@@ -231,7 +231,7 @@ def _metastore_file(io: FileIO, location: str) -> str | None:
 
 
 def _refuse_foreign_files(location: str) -> None:
-    folders, files = list_folder(location)
+    folders, files = LocalFolders().list(location)
     foreign = [n for n in (*folders, *files) if n not in _OWN_FOLDERS]
     if foreign:
         raise InvalidRequestError(

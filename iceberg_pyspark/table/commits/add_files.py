@@ -30,7 +30,7 @@ from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_propertie
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.local import is_local, plain_location
-from iceberg_pyspark.storage.object_folders import folder_exists
+from iceberg_pyspark.storage.folders import LocalFolders
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.commit import Clock, MetadataStep
 from iceberg_pyspark.table.commits.commit_files import commit_action
@@ -241,7 +241,7 @@ class FileImport:
         if any(True for _ in self.io.list_files(self.source)):
             return True
         # object stores have no empty folders
-        return is_local(self.source) and folder_exists(self.source)
+        return is_local(self.source) and LocalFolders().exists(self.source)
 
     def _files(self) -> Iterator[FileInfo]:
         """Yield the files of the source that are not hidden."""
