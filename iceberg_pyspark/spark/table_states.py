@@ -11,9 +11,7 @@ recently used states are kept in memory.
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +23,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
@@ -134,9 +133,7 @@ class TableStates:
     def __init__(self, catalog_of: Callable[[str], Catalog], max_states: int = MAX_STATES) -> None:
         """`catalog_of` returns the catalog of a catalog handle."""
         self._catalog_of = catalog_of
-        self._max_states = max_states
-        self._lock = threading.Lock()
-        self._states: OrderedDict[str, TableState] = OrderedDict()
+        self._states: LruMap[str, TableState] = LruMap(max_states)
         self._state_by_handle: dict[str, TableState] = {}
 
     def cache(self, state: TableState) -> str:
@@ -151,35 +148,25 @@ class TableStates:
             metadata_table=state.metadata_table,
             by_session=state.by_session,
         ).text()
-        with self._lock:
-            self._states[handle] = state
-            self._states.move_to_end(handle)
-            while len(self._states) > self._max_states:
-                self._states.popitem(last=False)
+        self._states.put(handle, state)
         return handle
 
     def register(self, state: TableState) -> str:
         """Store a state under a new handle until `release`."""
         handle = new_handle(state.catalog)
-        with self._lock:
-            self._state_by_handle[handle] = state
+        self._state_by_handle[handle] = state
         return handle
 
     def release(self, handle: str) -> None:
         """Drop a registered state."""
-        with self._lock:
-            self._state_by_handle.pop(handle, None)
+        self._state_by_handle.pop(handle, None)
 
     def state(self, handle: str) -> TableState:
         """Return the state of a handle; load it again if it is no longer cached."""
-        with self._lock:
-            if handle in self._state_by_handle:
-                return self._state_by_handle[handle]
-            if handle in self._states:
-                self._states.move_to_end(handle)
-                return self._states[handle]
-        state = self._load(handle)
-        self.cache(state)
+        state = self._state_by_handle.get(handle) or self._states.get(handle)
+        if state is None:
+            state = self._load(handle)
+            self.cache(state)
         return state
 
     def _load(self, handle: str) -> TableState:

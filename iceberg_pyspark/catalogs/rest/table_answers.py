@@ -12,9 +12,7 @@ Open API specification of the REST catalog, `loadTable`, the query parameter `sn
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
@@ -33,6 +31,7 @@ from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credentials.credential_renewal import end_of
 from iceberg_pyspark.storage.files.places import is_in_store, store_of
+from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _MODE = "snapshot-loading-mode"
@@ -182,21 +181,16 @@ class TableCache:
         expires_after_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._max_entries = max_entries
         self._expires_after_s = expires_after_s
         self._clock = clock
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[TableIdentifier, _Entry] = OrderedDict()
+        self._entries: LruMap[TableIdentifier, _Entry] = LruMap(max_entries)
 
     def get(self, identifier: TableIdentifier) -> tuple[str | None, LoadedTable] | None:
         """Return the ETag and the table; None if missing, old, or its credentials end soon."""
-        with self._lock:
-            entry = self._entries.get(identifier)
-            if entry is None:
-                return None
-            if self._clock() - entry.cached_at_s > self._expires_after_s:
-                del self._entries[identifier]
-                return None
+        entry = self._entries.get(identifier)
+        if entry is None or self._clock() - entry.cached_at_s > self._expires_after_s:
+            self._entries.pop(identifier)
+            return None
         end_s = end_of(entry.table.config)
         if end_s is not None and end_s <= time.time() + _FRESH_CREDENTIALS_S:
             return None
@@ -204,13 +198,8 @@ class TableCache:
 
     def put(self, table: LoadedTable, etag: str | None) -> None:
         """Keep a table; without an ETag, only its storage properties can be reused."""
-        with self._lock:
-            self._entries.pop(table.identifier, None)
-            self._entries[table.identifier] = _Entry(etag, table, self._clock())
-            while len(self._entries) > self._max_entries:
-                self._entries.popitem(last=False)
+        self._entries.put(table.identifier, _Entry(etag, table, self._clock()))
 
     def forget(self, identifier: TableIdentifier) -> None:
         """Remove a table from the cache, so the next load asks the server."""
-        with self._lock:
-            self._entries.pop(identifier, None)
+        self._entries.pop(identifier)

@@ -7,7 +7,6 @@ the requests of this table. Loads by name are requests of the catalog.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
@@ -16,6 +15,7 @@ from iceberg_pyspark.catalogs.rest.configured_authentication import TABLE_TOKENS
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.session import Session
 from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.storage.lru_map import LruMap
 
 _MOST = 1000
 
@@ -31,19 +31,16 @@ class TableSessions:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[TableIdentifier, tuple[Mapping[str, str], Session]]
-        self._sessions = OrderedDict()
+        self._sessions: LruMap[TableIdentifier, tuple[Mapping[str, str], Session]] = LruMap(_MOST)
 
     def of(self, identifier: TableIdentifier) -> Session:
         """Return the session for a table's requests."""
-        with self._lock:
-            tokens_and_session = self._sessions.get(identifier)
+        tokens_and_session = self._sessions.get(identifier)
         return self._connection.session if tokens_and_session is None else tokens_and_session[1]
 
     def token(self, identifier: TableIdentifier) -> str | None:
         """Return the token that the server sent for the table, or None if there is none."""
-        with self._lock:
-            tokens_and_session = self._sessions.get(identifier)
+        tokens_and_session = self._sessions.get(identifier)
         return None if tokens_and_session is None else tokens_and_session[0].get("token")
 
     def set_tokens(self, identifier: TableIdentifier, tokens: Mapping[str, str]) -> None:
@@ -52,15 +49,12 @@ class TableSessions:
             tokens_and_session = self._sessions.get(identifier)
             if tokens_and_session is not None and tokens_and_session[0] == tokens:
                 return
-            self._sessions.pop(identifier, None)
+            self._sessions.pop(identifier)
             session = self._connection.table_session(tokens) if tokens else None
-            if session is None or session is self._connection.session:
-                return
-            self._sessions[identifier] = tokens, session
-            while len(self._sessions) > _MOST:
-                self._sessions.popitem(last=False)
+            if session is not None and session is not self._connection.session:
+                self._sessions.put(identifier, (tokens, session))
 
     def forget(self, identifier: TableIdentifier) -> None:
         """Drop the table's own session; later requests use the catalog's session."""
         with self._lock:
-            self._sessions.pop(identifier, None)
+            self._sessions.pop(identifier)

@@ -31,7 +31,7 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     python_cost,
 )
 from iceberg_pyspark.formats.encoding.decoded_size import memory_limit, too_large
-from iceberg_pyspark.formats.encoding.varints import read_signed
+from iceberg_pyspark.formats.encoding.varints import read_signed, write_signed
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _MAGIC = b"Obj\x01"
@@ -119,7 +119,7 @@ class AvroFile:
         size = sum(len(b.data) for b in blocks)
         parts: list[bytes | memoryview] = [_header(self.schema, _SYNC, "null")]
         if count:
-            parts += [_write_long(count), _write_long(size), *(b.data for b in blocks), _SYNC]
+            parts += [write_signed(count), write_signed(size), *(b.data for b in blocks), _SYNC]
         return AvroPart(record_count=count, data=b"".join(parts))
 
 
@@ -177,16 +177,6 @@ def _parse(data: bytes, location: str) -> AvroFile:
     )
 
 
-def _write_long(value: int) -> bytes:
-    number = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
     size, offset = read_signed(data, offset)
     if size < 0 or offset + size > len(data):
@@ -211,9 +201,9 @@ def _read_header_map(data: bytes, offset: int) -> tuple[dict[str, bytes], int]:
 def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
     out = bytearray(_MAGIC)
     metadata = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
-    out += _write_long(len(metadata))
+    out += write_signed(len(metadata))
     for key, value in metadata.items():
-        out += _write_long(len(key)) + key.encode() + _write_long(len(value)) + value
+        out += write_signed(len(key)) + key.encode() + write_signed(len(value)) + value
     return bytes(out + b"\x00" + sync)
 
 
@@ -479,8 +469,8 @@ class _PlainFile:
     def add(self, block: Block) -> None:
         """Append a block, unless it has no records."""
         if block.record_count:
-            size = _write_long(len(block.data))
-            self._pieces += (_write_long(block.record_count) + size, block.data, _SYNC)
+            size = write_signed(len(block.data))
+            self._pieces += (write_signed(block.record_count) + size, block.data, _SYNC)
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer than `size` only at the end."""

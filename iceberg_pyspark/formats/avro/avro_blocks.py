@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.formats.encoding.decoded_size import too_large
+from iceberg_pyspark.formats.encoding.varints import read_unsigned
 
 CODECS = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
 
@@ -72,8 +73,8 @@ def plain_blocks(
 ) -> Iterator[Block]:
     """Decompress blocks lazily; no block may cost more than `most`.
 
-    All blocks together may hold `room` bytes. Raises `ValueError`, `OSError`, `zlib.error` or
-    `lzma.LZMAError` for a damaged block.
+    All blocks together may hold `room` bytes. Raises `ValueError`, `IndexError`, `OSError`,
+    `zlib.error` or `lzma.LZMAError` for a damaged block.
     """
     for count, block in blocks:
         room_in_rows = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
@@ -103,7 +104,7 @@ def _decompress(block: memoryview, codec: str, room: int) -> bytes | memoryview 
         case "snappy":
             # Avro appends a CRC32 of the uncompressed bytes; Snappy's own bytes begin with the
             # length
-            size = _snappy_size(block)
+            size, _ = read_unsigned(block, 0)
             if size > room:
                 return None
             body = pa.py_buffer(block[:-4])
@@ -124,15 +125,6 @@ def _whole(
     if not decompressor.eof and len(plain) <= room:
         raise ValueError("a block is cut short")
     return plain
-
-
-def _snappy_size(block: memoryview) -> int:
-    size = 0
-    for i, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return size
-    raise ValueError("a snappy block without a length")
 
 
 def arrow_cost(schema: Any) -> Cost:

@@ -8,12 +8,11 @@ apply.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.lru_map import LruMap
 
 Value = TypeVar("Value")
 
@@ -22,11 +21,9 @@ class DecodedCache(Generic[Value]):
     """Values by key, with a total size of at most `max_bytes`; thread-safe."""
 
     def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:
-        self._max_bytes = max_bytes
-        self._size_of = size_of
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[Hashable, tuple[FileIO, Value, int]] = OrderedDict()
-        self._bytes = 0
+        self._entries: LruMap[Hashable, tuple[FileIO, Value]] = LruMap(
+            max_bytes, lambda entry: size_of(entry[1])
+        )
 
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """Return the cached value, or read the value and cache it if it fits."""
@@ -39,21 +36,9 @@ class DecodedCache(Generic[Value]):
 
     def get(self, io: FileIO, key: Hashable) -> Value | None:
         """Return the cached value, or None if there is none."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or entry[0] != io:
-                return None
-            self._entries.move_to_end(key)
-            return entry[1]
+        entry = self._entries.get(key)
+        return None if entry is None or entry[0] != io else entry[1]
 
     def put(self, io: FileIO, key: Hashable, value: Value) -> None:
         """Cache a value if it fits."""
-        size = self._size_of(value)
-        with self._lock:
-            if size <= self._max_bytes:
-                _, _, old_size = self._entries.pop(key, (None, None, 0))
-                self._entries[key] = (io, value, size)
-                self._bytes += size - old_size
-                while self._bytes > self._max_bytes:
-                    _, (_, _, oldest) = self._entries.popitem(last=False)
-                    self._bytes -= oldest
+        self._entries.put(key, (io, value))

@@ -25,3 +25,14 @@ def read_signed(data: bytes | memoryview, offset: int) -> tuple[int, int]:
     """Return a number in zigzag order and the offset after it; raise as `read_unsigned` does."""
     number, offset = read_unsigned(data, offset)
     return (number >> 1) ^ -(number & 1), offset
+
+
+def write_signed(number: int) -> bytes:
+    """Return the bytes of a number of at most 64 bits, in zigzag order."""
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)

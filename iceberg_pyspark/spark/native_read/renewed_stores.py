@@ -8,8 +8,6 @@ server.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 
 from iceberg_pyspark.errors import StorageError
@@ -19,10 +17,9 @@ from iceberg_pyspark.storage.credentials.credential_renewal import (
     source_of,
 )
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
+from iceberg_pyspark.storage.lru_map import LruMap
 
-_MOST = 1000
-_lock = threading.Lock()
-_stores: OrderedDict[str, tuple[str, Mapping[str, str], CredentialSource]] = OrderedDict()
+_stores: LruMap[str, tuple[str, Mapping[str, str], CredentialSource]] = LruMap(1000)
 
 
 def register_store(location: str, properties: Mapping[str, str]) -> str | None:
@@ -36,11 +33,7 @@ def register_store(location: str, properties: Mapping[str, str]) -> str | None:
         return None
     bucket = location.partition("://")[2].partition("/")[0]
     handle = hashlib.sha256(f"{bucket}\n{properties[RENEWAL]}".encode()).hexdigest()
-    with _lock:
-        _stores[handle] = location, properties, source
-        _stores.move_to_end(handle)
-        while len(_stores) > _MOST:
-            _stores.popitem(last=False)
+    _stores.put(handle, (location, properties, source))
     return handle
 
 
@@ -49,8 +42,7 @@ def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
 
     Raises an `IcebergError` if there are none.
     """
-    with _lock:
-        store = _stores.get(handle)
+    store = _stores.get(handle)
     if store is None:
         raise StorageError("the driver has no source of new credentials for this store")
     location, properties, source = store

@@ -8,7 +8,6 @@ sessions are themselves kept alive, so an application may create one session per
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from weakref import ref
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.storage.lru_map import LruMap
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -71,7 +71,7 @@ class Sessions(Generic[Session]):
         self._end = end
         self._lock = threading.Lock()
         self._entries: dict[str, _SessionEntry[Session]] = {}
-        self._recent: OrderedDict[str, Session] = OrderedDict()
+        self._recent: LruMap[str, Session] = LruMap(MAX_RECENT_SESSIONS)
         self._jvms: dict[str, JvmSessions] = {}
         self._context: Callable[[], SparkContext | None] = lambda: None
         self._next_look = _MIN_SESSIONS_TO_CHECK
@@ -106,7 +106,7 @@ class Sessions(Generic[Session]):
             with self._lock:
                 if self._entries.get(handle) is entry:
                     del self._entries[handle]
-                self._recent.pop(handle, None)
+                self._recent.pop(handle)
 
     def session(self, handle: str) -> Session:
         """Return the session of a handle; install Iceberg in a session that is not known yet."""
@@ -134,10 +134,7 @@ class Sessions(Generic[Session]):
     def _use(self, handle: str, session: Session) -> None:
         with self._lock:
             if handle in self._entries:
-                self._recent[handle] = session
-                self._recent.move_to_end(handle)
-            while len(self._recent) > MAX_RECENT_SESSIONS:
-                self._recent.popitem(last=False)
+                self._recent.put(handle, session)
 
     def _forget_abandoned_sessions(self, bridge: Bridge) -> None:
         """Drop sessions that no JVM refers to any more: in a new context, and when sessions have
@@ -159,7 +156,7 @@ class Sessions(Generic[Session]):
                     handles = [handle for handle in self._entries if _jvm_of(handle) == name]
                 for handle in handles:
                     self._entries.pop(handle, None)
-                    self._recent.pop(handle, None)
+                    self._recent.pop(handle)
                 self._next_look = max(_MIN_SESSIONS_TO_CHECK, 2 * len(self._entries))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -30,6 +29,7 @@ from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.spark.options.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.local import is_local
+from iceberg_pyspark.storage.lru_map import LruMap
 
 _CACHE_ENABLED = flag_option("cache-enabled", default=True)
 _CASE_SENSITIVE = flag_option("cache.case-sensitive", default=True)
@@ -202,7 +202,7 @@ class _LoadedTables:
         self._clock = clock
         self._case_sensitive = case_sensitive
         self._lock = threading.Lock()
-        self._entry_by_key: OrderedDict[TableIdentifier, tuple[float, LoadedTable]] = OrderedDict()
+        self._entry_by_key: LruMap[TableIdentifier, tuple[float, LoadedTable]] = LruMap(_MAX_TABLES)
         self._generation = 0
 
     @property
@@ -214,28 +214,23 @@ class _LoadedTables:
     def get(self, identifier: TableIdentifier) -> LoadedTable | None:
         """Return the table if it has not expired, or None."""
         key = self._key(identifier)
-        with self._lock:
-            loaded_at, loaded_table = self._entry_by_key.get(key, (0.0, None))
-            if loaded_table is None or 0 <= self._interval <= self._clock() - loaded_at:
-                self._entry_by_key.pop(key, None)
-                return None
-            self._entry_by_key.move_to_end(key)
-            return loaded_table
+        loaded_at, loaded_table = self._entry_by_key.get(key) or (0.0, None)
+        if loaded_table is None or 0 <= self._interval <= self._clock() - loaded_at:
+            self._entry_by_key.pop(key)
+            return None
+        return loaded_table
 
     def put(self, identifier: TableIdentifier, loaded_table: LoadedTable, generation: int) -> None:
         """Cache a table, unless a table was dropped after `generation` was read."""
         with self._lock:
-            if generation != self._generation:
-                return
-            self._entry_by_key[self._key(identifier)] = self._clock(), loaded_table
-            while len(self._entry_by_key) > _MAX_TABLES:
-                self._entry_by_key.popitem(last=False)
+            if generation == self._generation:
+                self._entry_by_key.put(self._key(identifier), (self._clock(), loaded_table))
 
     def invalidate(self, identifier: TableIdentifier) -> None:
         """Drop a table from the cache."""
         with self._lock:
             self._generation += 1
-            self._entry_by_key.pop(self._key(identifier), None)
+            self._entry_by_key.pop(self._key(identifier))
 
     def invalidate_all(self) -> None:
         """Drop all tables from the cache."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
-import threading
 import uuid
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.storage.files.user_folder import user_folder
+from iceberg_pyspark.storage.lru_map import LruMap
 
 _CACHE_ENABLED = "io.manifest.cache-enabled"
 _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
@@ -68,7 +68,8 @@ class MetadataCache:
             if len(data) > self.max_entry_bytes:
                 return data
             self._store(folder, key, data)
-        _memory.put(key, data, self.max_total_bytes)
+        _memory.max_size = self.max_total_bytes
+        _memory.put(key, data)
         return data
 
     def _store(self, folder: str | None, key: str, data: bytes) -> None:
@@ -84,7 +85,7 @@ class MetadataCache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             return
-        if _memory.count_write() % _EVICT_EVERY == 1:
+        if next(_writes) % _EVICT_EVERY == 0:
             _evict(folder, self.max_disk_bytes)
 
 
@@ -101,42 +102,8 @@ def metadata_cache(properties: Mapping[str, str]) -> MetadataCache | None:
     )
 
 
-class _Memory:
-    """The entries of this process, least recently used first."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, bytes] = OrderedDict()
-        self._size = 0
-        self._writes = 0
-        self._lock = threading.Lock()
-
-    def get(self, key: str) -> bytes | None:
-        with self._lock:
-            data = self._entries.get(key)
-            if data is not None:
-                self._entries.move_to_end(key)
-            return data
-
-    def put(self, key: str, data: bytes, max_bytes: int) -> None:
-        with self._lock:
-            self._size += len(data) - len(self._entries.pop(key, b""))
-            self._entries[key] = data
-            while self._size > max_bytes:
-                _, oldest = self._entries.popitem(last=False)
-                self._size -= len(oldest)
-
-    def count_write(self) -> int:
-        with self._lock:
-            self._writes += 1
-            return self._writes
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-            self._size = 0
-
-
-_memory = _Memory()
+_memory: LruMap[str, bytes] = LruMap(0, len)
+_writes = itertools.count()
 
 
 def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +23,10 @@ from iceberg_pyspark.storage.credentials.remote_signing import (
     signer_of,
 )
 from iceberg_pyspark.storage.library_logs import redact_logs_of
+from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.storage.objects.store_errors import RequestError
 
 _SIGNATURE_LIFETIME_S = 30.0
-_MAX_SIGNATURES = 1000
 # the catalog's session repeats requests too
 _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
@@ -104,8 +102,7 @@ class SignedRequests:
             # a signature is valid for one address only
             follow_redirects=False,
         )
-        self._lock = threading.Lock()
-        self._signatures: OrderedDict[tuple[str, str], tuple[float, _SignedRequest]] = OrderedDict()
+        self._signatures: LruMap[tuple[str, str], tuple[float, _SignedRequest]] = LruMap(1000)
 
     def send(
         self,
@@ -187,8 +184,7 @@ class SignedRequests:
         key = (method, uri)
         may_keep = method in _READS and not headers
         if may_keep and not fresh:
-            with self._lock:
-                signature = self._signatures.get(key)
+            signature = self._signatures.get(key)
             if signature is not None and _now_s() < signature[0]:
                 return signature[1], True
         request: dict[str, Any] = {
@@ -201,10 +197,7 @@ class SignedRequests:
         answer = self._signer_answer(request)
         signed_request = _signed_from_json(answer, uri, self._signing.table)
         if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
-            with self._lock:
-                self._signatures[key] = _now_s() + _SIGNATURE_LIFETIME_S, signed_request
-                while len(self._signatures) > _MAX_SIGNATURES:
-                    self._signatures.popitem(last=False)
+            self._signatures.put(key, (_now_s() + _SIGNATURE_LIFETIME_S, signed_request))
         return signed_request, False
 
     def _signer_answer(self, request: Mapping[str, Any]) -> SignerAnswer:

@@ -164,12 +164,12 @@ def test_an_unknown_session_is_asked_of_its_own_jvm(record: Record, jvm: Jvm) ->
 def test_a_session_that_was_uninstalled_leaves_nothing(record: Record, jvm: Jvm) -> None:
     for _ in range(3):
         session = record.install(Bridge(jvm, "a-1"))
-        session.catalogs.states._max_states = 7
+        session.catalogs.states._states.max_size = 7
         record.sessions.uninstall(cast(Any, Bridge(jvm, "a-1")))
         assert len(record.sessions) == 0
         with pytest.raises(InvalidRequestError):
             record.sessions.catalogs("a-1")
-    assert record.install(Bridge(jvm, "a-1")).catalogs.states._max_states != 7
+    assert record.install(Bridge(jvm, "a-1")).catalogs.states._states.max_size != 7
 
 
 def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
