@@ -32,14 +32,14 @@ from iceberg_pyspark import install
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.storage.credentials.credential_renewal import (
-    RENEWAL, Renewal, register_source, with_credentials_of
+    RENEWAL, SOURCES, Renewal, with_credentials_of
 )
 
 
 class Source:
     def __init__(self, uri):
         self.uri = uri
-        register_source(uri, self)
+        SOURCES.register(uri, self)
 
     def vended(self, path="/vend"):
         try:

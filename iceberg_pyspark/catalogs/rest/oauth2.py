@@ -11,7 +11,6 @@ import base64
 import binascii
 import json
 import math
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
 from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.storage.credentials.renewed import Renewed
 from iceberg_pyspark.storage.http_answers import receive
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -43,8 +43,6 @@ SUBJECTS = tuple(
 
 _DEFAULT_PATH = "v1/oauth/tokens"
 _now_s = time.monotonic
-_WINDOW_S = 300.0
-"""Renew a token this long before it expires, but not before nine tenths of its lifetime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +105,6 @@ def oauth2_settings(
     return settings
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str = field(repr=False)
-    renewed_at: float | None
-
-
 class OAuth2:
     """A bearer token, fetched on first use and renewed before it expires; thread-safe.
 
@@ -125,8 +117,7 @@ class OAuth2:
         self._settings = settings
         self._client = client
         self._actor = actor
-        self._lock = threading.Lock()
-        self._token: _Token | None = None
+        self._token = Renewed[str](f"token of catalog '{settings.catalog}'", _now_s)
         self._is_token_taken = False
 
     def __repr__(self) -> str:
@@ -141,50 +132,32 @@ class OAuth2:
 
     def renew(self) -> bool:
         """Discard a refused token; return whether the next request fetches a new token."""
-        with self._lock:
-            if self._settings.credential is None and self._settings.subject is None:
-                return False
-            self._token = None
-            return True
+        if self._settings.credential is None and self._settings.subject is None:
+            return False
+        self._token.forget()
+        return True
 
     def _current(self) -> str:
-        with self._lock:
-            token = self._token
-            if token is None:
-                token = self._first()
-            elif (
-                token.renewed_at is not None
-                and self._settings.refreshes
-                and _now_s() >= token.renewed_at
-            ):
-                token = self._renew_token(token)
-            self._token = token
-            return token.text
+        return self._token.get(self._renewed)
 
-    def _acting(self) -> str | None:
-        return self._settings.token if self._actor is None else self._actor._current()
+    def _renewed(self, old: str | None) -> tuple[str, float | None]:
+        token, end_s = self._fetch(old)
+        return token, end_s if self._settings.refreshes else None
 
-    def _first(self) -> _Token:
+    def _fetch(self, old: str | None) -> tuple[str, float | None]:
         s = self._settings
-        if s.subject is not None:
-            return self._exchange_token(*s.subject, actor=self._acting())
-        if s.token is not None and not self._is_token_taken:
+        if s.subject is not None and (old is None or s.credential is None):
+            actor = s.token if self._actor is None else self._actor._current()
+            return self._exchange_token(*s.subject, actor=actor)
+        if old is None and s.token is not None and not self._is_token_taken:
             # the fixed token is used once; if the server refuses it, only the credential remains
             self._is_token_taken = True
-            return _Token(s.token, _renewal_of(s.token, None))
-        return self._request_token()
-
-    def _renew_token(self, token: _Token) -> _Token:
-        s = self._settings
-        if s.credential is not None:
+            return s.token, _end_of(s.token, None)
+        if old is None or s.credential is not None:
             return self._request_token()
-        if s.subject is not None:
-            return self._exchange_token(*s.subject, actor=self._acting())
-        if not s.exchanges:
-            return _Token(token.text, None)
-        return self._exchange_token(_ACCESS_TOKEN, token.text, bearer=token.text)
+        return self._exchange_token(_ACCESS_TOKEN, old, bearer=old) if s.exchanges else (old, None)
 
-    def _request_token(self) -> _Token:
+    def _request_token(self) -> tuple[str, float | None]:
         credential = self._settings.credential or ""
         client_id, separator, secret = credential.partition(":")
         form = {"grant_type": "client_credentials"}
@@ -195,14 +168,16 @@ class OAuth2:
 
     def _exchange_token(
         self, kind: str, text: str, *, actor: str | None = None, bearer: str | None = None
-    ) -> _Token:
+    ) -> tuple[str, float | None]:
         form = {"grant_type": _EXCHANGE, "subject_token": text, "subject_token_type": kind}
         if actor is not None:
             form |= {"actor_token": actor, "actor_token_type": _ACCESS_TOKEN}
             bearer = actor
         return self._fetch_token(form, {"Authorization": f"Bearer {bearer}"} if bearer else {})
 
-    def _fetch_token(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Token:
+    def _fetch_token(
+        self, form: Mapping[str, str], headers: Mapping[str, str]
+    ) -> tuple[str, float | None]:
         s = self._settings
         data = {**form, "scope": s.scope, **s.parameters}
         end_s = time.monotonic() + s.limits.time_s
@@ -239,7 +214,7 @@ class OAuth2:
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': {where} holds no access_token; check oauth2-server-uri"
             ) from None
-        return _Token(token, _renewal_of(token, expires_in, s.lifetime_s))
+        return token, _end_of(token, expires_in, s.lifetime_s)
 
 
 def _seconds(value: Any) -> float | None:
@@ -251,17 +226,14 @@ def _seconds(value: Any) -> float | None:
     return seconds if math.isfinite(seconds) else None
 
 
-def _renewal_of(
+def _end_of(
     token: str, expires_in_s: float | None, lifetime_s: float | None = None
 ) -> float | None:
-    """Return the monotonic time at which to renew a token, or None if its end is unknown."""
-    remaining_s = expires_in_s
-    if remaining_s is None:
+    """Return the monotonic time at which a token expires, or None if it is unknown."""
+    if expires_in_s is None:
         expires_at = _expiry_of(token)
-        remaining_s = lifetime_s if expires_at is None else expires_at - time.time()
-    if remaining_s is None:
-        return None
-    return _now_s() + remaining_s - min(remaining_s / 10, _WINDOW_S)
+        expires_in_s = lifetime_s if expires_at is None else expires_at - time.time()
+    return None if expires_in_s is None else _now_s() + expires_in_s
 
 
 def _expiry_of(token: str) -> float | None:

@@ -9,11 +9,10 @@ the table. Renewal in other processes is in `storage/credentials/credential_rene
 from __future__ import annotations
 
 import threading
+import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from time import time
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
@@ -23,20 +22,22 @@ from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
+    SOURCES,
     Renewal,
     end_of,
-    register_source,
-    renewal_time,
     with_credentials_of,
 )
+from iceberg_pyspark.storage.credentials.renewed import Renewed
 from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
     prefix_at,
     vended_entries,
 )
+from iceberg_pyspark.storage.lru_map import LruMap
 
 _PREFIXES = ("client.", "gcs.oauth2.", "adls.")
 _MOST = 1000
+_now_s = time.time
 
 
 class CredentialRenewals:
@@ -56,7 +57,7 @@ class CredentialRenewals:
         self._load = load
         self._name = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._sources: OrderedDict[TableIdentifier, _TableCredentials] = OrderedDict()
+        self._sources: LruMap[TableIdentifier, _TableCredentials] = LruMap(_MOST)
 
     def of(self, table: LoadedTable) -> LoadedTable:
         """Return the table, with the property that renews its credentials if they expire."""
@@ -64,13 +65,11 @@ class CredentialRenewals:
             return table
         name = f"{self._name}/{table.identifier}"
         with self._lock:
-            source = self._sources.pop(table.identifier, None) or _TableCredentials(
+            source = self._sources.get(table.identifier) or _TableCredentials(
                 self._catalog, self._connection, self._sessions, self._load, table
             )
-            self._sources[table.identifier] = source
-            while len(self._sources) > _MOST:
-                self._sources.popitem(last=False)
-        register_source(name, source)
+            self._sources.put(table.identifier, source)
+        SOURCES.register(name, source)
         token = self._sessions.token(table.identifier)
         endpoint = endpoint_of(table.config, self._connection.session.uri)
         # a task can renew by itself only with the table's token or at an anonymous catalog
@@ -97,19 +96,16 @@ class _TableCredentials:
         self._load = load
         self._identifier = table.identifier
         self._location = table.metadata_location or table.metadata.location
-        self._lock = threading.Lock()
-        self._latest: Mapping[str, str] | None = None
-        self._next_s = 0.0
+        self._latest = Renewed[Mapping[str, str]](f"credentials of {table.identifier}", _now_s)
 
     def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties with new credentials."""
-        with self._lock:
-            if self._latest is None or time() >= self._next_s:
-                latest = self._from_endpoint(properties) or self._load(self._identifier).config
-                end_s = end_of(latest)
-                self._next_s = float("inf") if end_s is None else renewal_time(end_s, time())
-                self._latest = latest
-            return with_credentials_of(properties, self._latest)
+        latest = self._latest.get(lambda _: self._renewed(properties))
+        return with_credentials_of(properties, latest)
+
+    def _renewed(self, properties: Mapping[str, str]) -> tuple[Mapping[str, str], float | None]:
+        latest = self._from_endpoint(properties) or self._load(self._identifier).config
+        return latest, end_of(latest)
 
     def _from_endpoint(self, properties: Mapping[str, str]) -> Mapping[str, str] | None:
         c = self._connection

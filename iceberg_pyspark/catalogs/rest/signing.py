@@ -23,11 +23,11 @@ from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.storage.credentials.remote_signing import (
+    SIGNERS,
     SIGNING,
     RemoteSigning,
     SignerAnswer,
     is_signed_remotely,
-    register_signer,
 )
 from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
@@ -101,7 +101,7 @@ class RemoteSignings:
         signed_by = next(p for p in all_properties if is_signed_remotely(p))
         token = tokens.get("token")
         addresses = {**table.config, **signed_by, **config.addresses}
-        register_signer(self._name, self)
+        SIGNERS.register(self._name, self)
         signing = RemoteSigning(
             source=self._name,
             namespace=table.identifier.namespace,

@@ -12,18 +12,22 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
 from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.storage.credentials.renewed import WINDOW_S, Renewed
 from iceberg_pyspark.storage.credentials.server_endpoints import of_server, with_server_properties
+from iceberg_pyspark.storage.credentials.table_services import (
+    RegisteredServices,
+    ask_endpoint,
+    read_description,
+)
 from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
     properties_at,
@@ -45,14 +49,6 @@ _KEYS = (
     *("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
     *("gcs.oauth2.token", "adls.sas-token"),
 )
-_WINDOW_S = 300.0
-"""Credentials are renewed this long before they expire, but not before 9/10 of their lifetime."""
-
-_PAUSE_S = 10.0
-"""The pause between two attempts while the old credentials are still valid."""
-
-_TIMEOUT_S = 30.0
-_LARGEST_ANSWER = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 400
 _now_s = time.time
 _log = logging.getLogger(__name__)
@@ -84,40 +80,25 @@ class Renewal:
         return json.dumps({k: v for k, v in content.items() if v}, separators=(",", ":"))
 
 
-_sources: WeakValueDictionary[tuple[int, str], CredentialSource] = WeakValueDictionary()
-
-
-def register_source(name: str, source: CredentialSource) -> None:
-    """Register a source for this process, for as long as another object references the source."""
-    # the process id is in the key because connections do not survive a fork
-    _sources[os.getpid(), name] = source
+SOURCES: RegisteredServices[CredentialSource] = RegisteredServices()
+"""The sources of new credentials in this process."""
 
 
 def source_of(properties: Mapping[str, str]) -> CredentialSource | None:
     """Return the source of new credentials in this process, or None if there is none."""
     text = properties.get(RENEWAL)
-    return None if text is None else _source(text)
-
-
-def _source(text: str) -> CredentialSource | None:
-    try:
-        content = json.loads(text)
-        renewal = Renewal(**content)
-    except (ValueError, TypeError):
-        # not chained: the text may contain a token
-        raise InvalidMetadataError(
-            f"{RENEWAL} is set by catalogs only, and this value is not one of theirs; leave it out"
-        ) from None
-    source = _sources.get((os.getpid(), renewal.source))
+    if text is None:
+        return None
+    renewal = read_description(Renewal, RENEWAL, text)
+    source = SOURCES.get(renewal.source)
     if source is not None or renewal.endpoint is None:
         return source
-    return _endpoint(text, os.getpid())
+    return _endpoint(renewal.endpoint, renewal.token, os.getpid())
 
 
 @lru_cache(maxsize=64)
-def _endpoint(text: str, _process: int) -> CredentialSource:
-    renewal = Renewal(**json.loads(text))
-    return _Endpoint(renewal.endpoint or "", renewal.token)
+def _endpoint(address: str, token: str | None, _process: int) -> CredentialSource:
+    return _Endpoint(address, token)
 
 
 def end_of(properties: Mapping[str, str]) -> float | None:
@@ -151,15 +132,10 @@ def expiry_notice(properties: Mapping[str, str]) -> str:
     )
 
 
-def renewal_time(end_s: float, start_s: float) -> float:
-    """Return when to renew credentials that were obtained at `start_s` and expire at `end_s`."""
-    return end_s - min(max(end_s - start_s, 0.0) / 10, _WINDOW_S)
-
-
 def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return storage properties for a caller that cannot renew them, renewed if necessary."""
     end_s = end_of(properties) if RENEWAL in properties else None
-    if end_s is None or _now_s() < end_s - _WINDOW_S:
+    if end_s is None or _now_s() < end_s - WINDOW_S:
         return properties
     source = source_of(properties)
     if source is None:
@@ -188,50 +164,37 @@ class CredentialProvider:
         read: Callable[[Mapping[str, str]], dict[str, Any] | None],
     ) -> None:
         self._location = location
-        self._properties = properties
         self._source = source
         self._read = read
-        self._lock = threading.Lock()
-        self._values: dict[str, Any] = {}
-        self._end_s = 0.0
-        self._next_s = 0.0
-        self._take(properties)
+        # the properties, for the next renewal, and the library's values
+        self._latest = Renewed[tuple[Mapping[str, str], dict[str, Any]]](
+            f"credentials for {location}", _now_s
+        )
+        self._latest.set(*self._with_values(properties))
 
     def __repr__(self) -> str:
         return "credentials"
 
     def __call__(self) -> dict[str, Any]:
         """Return the current credentials, after a renewal if it is due."""
-        with self._lock:
-            if _now_s() >= self._next_s:
-                self._renew()
-            return dict(self._values)
-
-    def _renew(self) -> None:
         try:
-            self._take(self._source.renew(self._properties))
+            return dict(self._latest.get(self._renewed)[1])
         except IcebergError as e:
-            if _now_s() >= self._end_s:
-                raise StorageError(
-                    f"the credentials for {self._location} have expired and could not be renewed: "
-                    f"{e}"
-                ) from None
-            self._next_s = _now_s() + _PAUSE_S
-            _log.warning("expiring credentials for %s could not be renewed: %s", self._location, e)
+            raise StorageError(
+                f"the credentials for {self._location} have expired and could not be renewed: {e}"
+            ) from None
 
-    def _take(self, properties: Mapping[str, str]) -> None:
+    def _renewed(self, old: Any) -> tuple[tuple[Mapping[str, str], dict[str, Any]], float | None]:
+        return self._with_values(self._source.renew(old[0]))
+
+    def _with_values(
+        self, properties: Mapping[str, str]
+    ) -> tuple[tuple[Mapping[str, str], dict[str, Any]], float | None]:
         values = self._read(properties_at(self._location, properties))
         if values is None:
             raise StorageError("the catalog's server sent none for this location")
-        now = _now_s()
         end = values.get("expires_at")
-        self._values, self._properties = values, properties
-        self._end_s = float("inf") if end is None else end.timestamp()
-        # pause at least a second, in case the server returns the same credentials again
-        earliest_renewal_s = 0.0 if self._next_s == 0.0 else now + 1
-        self._next_s = max(
-            renewal_time(self._end_s, now) if end is not None else self._end_s, earliest_renewal_s
-        )
+        return (properties, values), None if end is None else end.timestamp()
 
 
 class _Endpoint:
@@ -240,50 +203,19 @@ class _Endpoint:
     def __init__(self, address: str, token: str | None) -> None:
         self._address = address
         self._token = token
-        self._lock = threading.Lock()
-        self._latest: Mapping[str, str] | None = None
-        self._next_s = 0.0
+        self._latest = Renewed[Mapping[str, str]]("credentials", _now_s)
 
     def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties with the keys from the server; raise `StorageError` on failure."""
-        with self._lock:
-            if self._latest is None or _now_s() >= self._next_s:
-                latest = with_new_keys(properties, self._answer())
-                end_s = end_of(latest)
-                self._latest = latest
-                self._next_s = 0.0 if end_s is None else renewal_time(end_s, _now_s())
-            return self._latest
+        return self._latest.get(lambda _: self._renewed(properties))
 
-    def _answer(self) -> bytes:
-        try:
-            # executors without httpx keep the credentials that they received
-            import httpx  # noqa: PLC0415
-
-            from iceberg_pyspark.storage.http_answers import receive  # noqa: PLC0415
-        except ImportError:
-            raise StorageError(
-                "a package is missing to renew credentials: pip install 'iceberg-pyspark[rest]'"
-            ) from None
-        headers = {"Accept": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
-                answer = receive(
-                    client,
-                    "GET",
-                    self._address,
-                    end_s=time.monotonic() + _TIMEOUT_S,
-                    size=_LARGEST_ANSWER,
-                    headers=headers,
-                )
-        except httpx.HTTPError as e:
-            # not chained: the exception contains the request and with it the token
-            raise StorageError(f"{self._address} got no answer ({type(e).__name__})") from None
+    def _renewed(self, properties: Mapping[str, str]) -> tuple[Mapping[str, str], float | None]:
+        answer = ask_endpoint(self._address, self._token, "GET", self._address)
         if answer.status != 200:
             reason = _reason(answer.body, self._token)
             raise StorageError(f"{self._address} answered with {answer.status}{reason}")
-        return answer.body
+        latest = with_new_keys(properties, answer.body)
+        return latest, end_of(latest)
 
 
 def _reason(answer: bytes, token: str | None) -> str:

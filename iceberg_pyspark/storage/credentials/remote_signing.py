@@ -10,15 +10,16 @@ use. The token belongs to the table and is never a secret of the catalog.
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
-from iceberg_pyspark.errors import InvalidMetadataError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.storage.credentials.table_services import (
+    RegisteredServices,
+    ask_endpoint,
+    read_description,
+)
 
 REMOTE_SIGNING_ENABLED = "s3.remote-signing-enabled"
 """The property with which a server declares that it signs requests and vends no keys."""
@@ -28,9 +29,6 @@ SIGNER = "s3.signer"
 
 SIGNING = "storage.remote-signing"
 """The storage property that describes the signer of a table's requests."""
-
-_TIMEOUT_S = 30.0
-_LARGEST_ANSWER = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +79,8 @@ class RemoteSigning:
         return ".".join((*self.namespace, self.name))
 
 
-_signers: WeakValueDictionary[tuple[int, str], Signer] = WeakValueDictionary()
-
-
-def register_signer(name: str, signer: Signer) -> None:
-    """Register a signer for this process, for as long as another object references the signer."""
-    # the process id is in the key because connections do not survive a fork
-    _signers[os.getpid(), name] = signer
+SIGNERS: RegisteredServices[Signer] = RegisteredServices()
+"""The signers of this process."""
 
 
 def is_signed_remotely(properties: Mapping[str, str]) -> bool:
@@ -104,19 +97,12 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
             "type rest has a server that signs; give s3.access-key-id and s3.secret-access-key and "
             "set it to false"
         )
-    try:
-        return RemoteSigning(**json.loads(text))
-    except (ValueError, TypeError):
-        # not chained: the text may contain a token
-        raise InvalidMetadataError(
-            f"{SIGNING} is set by catalogs only, and this value is not one of theirs; leave it out"
-        ) from None
+    return read_description(RemoteSigning, SIGNING, text)
 
 
 def signer_of(signing: RemoteSigning) -> Signer:
     """Return this process's signer: the registered one, or one that uses the table's token."""
-    signer = _signers.get((os.getpid(), signing.source))
-    return signer or _task_signer(os.getpid())
+    return SIGNERS.get(signing.source) or _TaskSigner()
 
 
 def check_tasks_sign(properties: Mapping[str, str]) -> None:
@@ -139,52 +125,21 @@ def _check_may_sign(signing: RemoteSigning) -> None:
         )
 
 
-@lru_cache(maxsize=1)
-def _task_signer(_process: int) -> Signer:
-    return _TaskSigner()
-
-
 class _TaskSigner:
     """A signer that asks the server with the table's own token."""
-
-    def __init__(self) -> None:
-        try:
-            # imported here because only tables with remote signing need it
-            import httpx  # noqa: PLC0415
-
-            from iceberg_pyspark.storage.http_answers import receive  # noqa: PLC0415
-        except ImportError:
-            raise StorageError(
-                "a package is missing to have requests signed: pip install 'iceberg-pyspark[rest]'"
-            ) from None
-        self._receive = receive
-        self._errors = httpx.HTTPError
-        self._client = httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False)
 
     def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
         """Return the answer; raise `StorageError` if there is none."""
         _check_may_sign(signing)
-        headers = {**signing.headers, "Accept": "application/json"}
-        if signing.token is not None:
-            headers["Authorization"] = f"Bearer {signing.token}"
-        try:
-            answer = self._receive(
-                self._client,
-                "POST",
-                signing.endpoint,
-                end_s=time.monotonic() + _TIMEOUT_S,
-                size=_LARGEST_ANSWER,
-                json=dict(request),
-                headers=headers,
-            )
-        except self._errors as e:
-            # not chained: the exception contains the request and with it the token
-            raise StorageError(
-                f"the signer of table {signing.table} gave no answer ({type(e).__name__})"
-            ) from None
+        who = f"the signer of table {signing.table}"
+        answer = ask_endpoint(
+            signing.endpoint,
+            signing.token,
+            "POST",
+            who,
+            json=dict(request),
+            headers=signing.headers,
+        )
         return SignerAnswer(
-            answer.status,
-            answer.headers,
-            answer.body,
-            f"the signer of table {signing.table} answered with {answer.status}",
+            answer.status, answer.headers, answer.body, f"{who} answered with {answer.status}"
         )

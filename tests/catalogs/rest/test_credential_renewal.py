@@ -7,7 +7,6 @@ import pickle
 import time
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pytest
@@ -19,6 +18,7 @@ from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.storage.credentials import credential_renewal
 from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL, source_of, with_new_keys
+from iceberg_pyspark.storage.credentials.table_services import RegisteredServices
 from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
 from iceberg_pyspark.storage.objects import object_stores
 from iceberg_pyspark.storage.store_properties import azure_settings
@@ -134,7 +134,7 @@ def vending(request: pytest.FixtureRequest) -> Iterator[tuple[Vending, TestServe
 @pytest.fixture(autouse=True)
 def clock(vending: tuple[Vending, TestServer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credential_renewal, "_now_s", vending[0].now_s)
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.renewal.time", vending[0].now_s)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.renewal._now_s", vending[0].now_s)
     monkeypatch.setattr("iceberg_pyspark.catalogs.rest.session._sleep", lambda _: None)
 
 
@@ -144,7 +144,7 @@ def rest(server: TestServer, **properties: str) -> RestCatalog:
 
 def without_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the sources of credentials, as in another process."""
-    monkeypatch.setattr(credential_renewal, "_sources", WeakValueDictionary())
+    monkeypatch.setattr(credential_renewal, "SOURCES", RegisteredServices())
     object_stores._store.cache_clear()
 
 

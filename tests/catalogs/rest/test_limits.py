@@ -21,7 +21,11 @@ from iceberg_pyspark.catalogs.rest.session import (
 )
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
-from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing
+from iceberg_pyspark.storage.credentials import (
+    credential_renewal,
+    remote_signing,
+    table_services,
+)
 from iceberg_pyspark.storage.credentials.remote_signing import RemoteSigning
 from tests.support.stalling_server import (
     OK,
@@ -153,11 +157,10 @@ def test_a_lost_answer_stays_one_when_the_next_attempt_cannot_be_sent(
 def test_renewed_keys_and_signatures_of_tasks_have_limits(
     monkeypatch: pytest.MonkeyPatch, answer: Answer
 ) -> None:
-    for module in (credential_renewal, remote_signing):
-        monkeypatch.setattr(module, "_TIMEOUT_S", 0.2)
-        monkeypatch.setattr(module, "_LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(table_services, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(table_services, "_LARGEST_ANSWER", 1000)
     with serving(answer) as uri:
-        with pytest.raises(StorageError, match="got no answer"):
+        with pytest.raises(StorageError, match="gave no answer"):
             credential_renewal._Endpoint(uri, "t").renew({})
         signing = RemoteSigning(
             source="none", namespace=("db",), name="t", endpoint=uri, for_tasks=True

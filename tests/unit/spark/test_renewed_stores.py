@@ -24,8 +24,8 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.requests.sources import renew_credentials
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
+    SOURCES,
     Renewal,
-    register_source,
     with_credentials_of,
 )
 from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
@@ -51,7 +51,7 @@ class Source:
     def __init__(self) -> None:
         self.name = uuid.uuid4().hex
         self.latest: Mapping[str, str] = vended(2, END_S + 3600)
-        register_source(self.name, self)
+        SOURCES.register(self.name, self)
 
     def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         return with_credentials_of(properties, self.latest)
