@@ -1,8 +1,9 @@
 """OAuth2 for REST catalogs: a fixed token, client credentials, and token exchange.
 
 RFC 6749 section 4.4 (client credentials), RFC 8693 (token exchange), with Iceberg's property names.
-A token is renewed shortly before it expires, and once if the server refuses it. Times come from the
-monotonic clock, so a change of the system clock has no effect.
+A token is renewed shortly before it expires, and once if the server refuses it; if it cannot be
+renewed, the old one is used until it expires. Times come from the monotonic clock, so a change of
+the system clock has no effect.
 """
 
 from __future__ import annotations
