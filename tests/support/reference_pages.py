@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,6 +35,8 @@ from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from tests.support.commit_tables import commit_table
+from tests.support.figures import chart, figures
+from tests.support.markdown import pipe_table
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -69,6 +71,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "errors.md": _errors(meanings),
         VERIFY_GUIDE: _with_rules(VERIFY_GUIDE.read_text(encoding="utf-8")),
         README: with_figures(README.read_text(encoding="utf-8")),
+        ROOT / "docs" / "figures.svg": chart(RESULTS.read_text(encoding="utf-8")),
     }
 
 
@@ -103,13 +106,6 @@ def _between(text: str, begin: str, end: str, *parts: str) -> str:
     )
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines
-    )
-
-
 def _code(text: object) -> str:
     return f"`{text}`"
 
@@ -123,9 +119,9 @@ def _read_options(meanings: Meanings) -> str:
     return _page(
         "Read options",
         _prose(meanings["pages"]["read-options"]),
-        _table(("option", "meaning"), ((_option(k), v) for k, v in meaning_by_name.items())),
+        pipe_table(("option", "meaning"), ((_option(k), v) for k, v in meaning_by_name.items())),
         "## Of reads and writes\n",
-        _table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
+        pipe_table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
         "## Accepted without effect\n",
         _prose(meanings["pages"]["without-effect-of-reads"]),
         _listed(options.READ_OPTIONS_WITHOUT_EFFECT),
@@ -159,7 +155,7 @@ def _write_options(meanings: Meanings) -> str:
     return _page(
         "Write options",
         _prose(meanings["pages"]["write-options"]),
-        _table(("option", "portable", "catalog", "overrides the property", "meaning"), rows),
+        pipe_table(("option", "portable", "catalog", "overrides the property", "meaning"), rows),
         "## Accepted without effect\n",
         _prose(meanings["pages"]["without-effect-of-writes"]),
         _listed(without_effect[0] & without_effect[1]),
@@ -217,7 +213,7 @@ def _table_properties(meanings: Meanings) -> str:
     return _page(
         "Table properties",
         _prose(meanings["pages"]["table-properties"]),
-        _table(("property", "values", "default", "meaning"), rows),
+        pipe_table(("property", "values", "default", "meaning"), rows),
         "## Of delete files\n",
         _prose(meanings["pages"]["of-delete-files"]),
         _listed(of_deletes),
@@ -250,7 +246,7 @@ def _kind(prop: TableProperty | None) -> tuple[str, str]:
 def _with_rules(guide: str) -> str:
     """Return the guide of `verify` with the current rules."""
     tables = (
-        _table(("rule", "requirement"), ((_code(name), text) for name, text in rules.items()))
+        pipe_table(("rule", "requirement"), ((_code(name), text) for name, text in rules.items()))
         for rules in (RULES_OF_TABLES, RULES_OF_ROOT_MANIFESTS)
     )
     return _between(guide, RULES, RULES_END, *tables)
@@ -267,7 +263,7 @@ def _metadata_tables(meanings: Meanings) -> str:
     for name, meaning in meaning_by_name.items():
         fields = table.metadata_table(name).schema.fields
         rows = ((_code(f.name), _code(_short(str(f.type)))) for f in fields)
-        parts += [f"## {name}\n", f"{meaning}\n", _table(("column", "type"), rows)]
+        parts += [f"## {name}\n", f"{meaning}\n", pipe_table(("column", "type"), rows)]
     return _page(
         "Metadata tables",
         _prose(meanings["pages"]["metadata-tables"]),
@@ -296,85 +292,17 @@ def _errors(meanings: Meanings) -> str:
         "Errors",
         _prose(meanings["pages"]["errors"]),
         "```text\n" + "\n".join(lines) + "\n```\n",
-        _table(("error", "meaning"), rows),
+        pipe_table(("error", "meaning"), rows),
         _prose(meanings["pages"]["errors-in-spark"]),
     )
 
 
 # --- figures --------------------------------------------------------------------------------------
 
-_HEADLINES = (
-    # section, name of the line in its table, name in README
-    ("queries", "geometric mean", "22 TPC-H queries, geometric mean"),
-    ("native", "full scan: no deletes", "full scan of `lineitem`"),
-    ("native", "full scan: deletion vectors 5 %", "the same, 5 % of the rows deleted"),
-    ("changes", "MERGE: 1 % of lineitem updated, 1 % inserted", "`MERGE` of 2 % of `lineitem`"),
-    ("changes", "append of lineitem by month", "append of `lineitem` by month"),
-    ("portable", "full scan", "full scan without `install`"),
-)
-_UPSERT = "upsert of 1,000,000 rows into 1,000,000"
-
 
 def with_figures(readme: str) -> str:
     """Return the README text with the current figures of RESULTS.md."""
     return _between(readme, FIGURES, FIGURES_END, figures(RESULTS.read_text(encoding="utf-8")))
-
-
-def figures(results: str) -> str:
-    """Return the headline figures of RESULTS.md as README text."""
-    sections = dict(
-        zip(*[iter(re.split(r"^## (\w+)\n", results, flags=re.MULTILINE)[1:])] * 2, strict=True)
-    )
-    rows = []
-    for section, line, name in _HEADLINES:
-        header, cells = _line(sections[section], line, "ours/JVM")
-        of = dict(zip(header, cells, strict=True))
-        rows.append((name, _seconds(of["ours s"]), _seconds(of["JVM s"]), f"{of['ours/JVM']}x"))
-    _, (_, ours, other, _) = _line(sections["changes"], _UPSERT, "other")
-    pyiceberg = re.fullmatch(r"(.+ s) \(PyIceberg\)", other)
-    assert pyiceberg is not None, other
-    machine = sections["queries"].strip().splitlines()[0]
-    return "\n".join(
-        [
-            _table(("", "here", "JVM connector", "ratio"), rows),
-            f"An upsert of 1,000,000 rows into as many: {ours} here, {pyiceberg[1]} in PyIceberg.",
-            f"TPC-H at scale factor 1 on `local[2]`, {machine.split(', Linux')[0]}; all figures:",
-            "[tests/bench/RESULTS.md](tests/bench/RESULTS.md), made by `make bench`.",
-            "",
-        ]
-    )
-
-
-def _seconds(text: str) -> str:
-    return f"{text} s" if text else ""
-
-
-def _line(section: str, line: str, column: str) -> tuple[list[str], list[str]]:
-    """Return header and cells of the only line of this name, in a table with the column."""
-    result = [
-        (header, cells)
-        for header, cells in _text_lines(section)
-        if cells[0] == line and column in header
-    ]
-    if len(result) != 1:
-        raise ValueError(f"RESULTS.md: {len(result)} lines '{line}' with a column '{column}'")
-    return result[0]
-
-
-def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
-    """Return the lines of a section's tables with their headers; a long name spans lines."""
-    result: list[tuple[list[str], list[str]]] = []
-    header: list[str] = []
-    for text in section.splitlines():
-        if text.startswith("┃"):
-            header = [cell.strip() for cell in text.strip("┃").split("┃")]
-        elif text.startswith("│"):
-            cells = [cell.strip() for cell in text.strip("│").split("│")]
-            if any(cells[1:]):
-                result.append((header, cells))
-            else:
-                result[-1][1][0] += f" {cells[0]}"
-    return result
 
 
 def main() -> None:
