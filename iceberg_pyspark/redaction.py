@@ -3,12 +3,13 @@
 A key is secret if it contains certain words (`s3.sse.key`, `adls.sas-token.<account>`). Texts are
 searched for such keys followed by a value, in every spelling that libraries and Spark print, and
 for URIs with a password. `errors.py` redacts all errors of this package, including the texts of
-other libraries in the errors; `storage/library_logs.py` redacts log records, and
+other libraries in the errors; loggers of `get_logger` redact their records, and
 `spark/bridge/hidden_secrets.py` Spark's output. Redaction is idempotent.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote, unquote
@@ -239,3 +240,26 @@ def harmless_cause(
             return None
         below = below.__cause__ or (None if below.__suppress_context__ else below.__context__)
     return error
+
+
+def get_logger(name: str) -> logging.Logger:
+    """Return a logger whose messages and tracebacks contain no secrets."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_redact_record)
+    return logger
+
+
+def _redact_record(record: logging.LogRecord) -> bool:
+    try:
+        message = record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return True  # invalid arguments; the handler reports them
+    text = redact_text(message)
+    if text != message:
+        record.msg, record.args = text, ()
+    if record.exc_info:
+        traceback = logging.Formatter().formatException(record.exc_info)
+        text = redact_text(traceback)
+        if text != traceback:
+            record.exc_text, record.exc_info = text, None
+    return True

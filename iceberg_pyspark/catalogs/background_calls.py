@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import queue
 import threading
 import time
@@ -11,9 +10,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 from weakref import WeakSet
 
+from iceberg_pyspark.redaction import get_logger
+
 _LAST_WAIT_S = 1.0
 _IDLE_S = 5.0
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Call: TypeAlias = Callable[[], object]
 

@@ -12,7 +12,6 @@ the last table that holds the metadata.
 
 from __future__ import annotations
 
-import logging
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -65,7 +65,7 @@ class KnownMetadata:
             self._by_location[location] = metadata
 
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class MetastoreCatalog(CommittingCatalog):

@@ -6,7 +6,6 @@ has no metadata log, and none of its files is deleted.
 
 from __future__ import annotations
 
-import logging
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -35,9 +34,10 @@ from iceberg_pyspark.errors import (
     ViewAlreadyExistsError,
 )
 from iceberg_pyspark.formats.metadata_files import create_own_metadata, read_view_metadata
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.views import ViewMetadata
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class MetastoreViewCatalog(MetastoreCatalog):

@@ -7,7 +7,6 @@ an unknown outcome keeps the file. Specification, "Optimistic Concurrency" and "
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +34,7 @@ from iceberg_pyspark.formats.metadata_files import (
     new_metadata_file_name,
     parse_version,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.properties import (
     METADATA_DELETE_AFTER_COMMIT,
     WRITE_METADATA_PATH,
@@ -46,7 +46,7 @@ from iceberg_pyspark.storage.files.places import is_in_store, spellings, store_o
 from iceberg_pyspark.storage.own_folders import OwnFolders, is_metadata_file
 from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _TableOrView = TypeVar("_TableOrView", LoadedTable, LoadedView)
 

@@ -8,18 +8,18 @@ count.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Protocol
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location, without_uuid
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.storage.own_folders import OwnFolders
 
 _METADATA = "metadata"
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class _Places(Protocol):

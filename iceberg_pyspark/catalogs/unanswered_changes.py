@@ -6,7 +6,6 @@ client has created under the name meanwhile.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,8 +16,9 @@ from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     NotFoundError,
 )
+from iceberg_pyspark.redaction import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def unknown_change(change: str, cause: BaseException) -> CommitStateUnknownError:

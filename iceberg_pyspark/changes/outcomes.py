@@ -9,14 +9,14 @@ third outcome "commit state unknown".
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from iceberg_pyspark.errors import CommitStateUnknownError, IcebergError
+from iceberg_pyspark.redaction import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")

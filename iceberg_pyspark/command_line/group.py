@@ -6,7 +6,6 @@ command. Every error is one line on standard error.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -19,6 +18,7 @@ from typer.core import TyperGroup, TyperOption
 from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
 from iceberg_pyspark.command_line.output import Output
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.redaction import get_logger
 
 ERROR_LOGGER = __name__
 """The logger of the tracebacks of errors, at level DEBUG."""
@@ -117,6 +117,6 @@ def _help_of(error: Exception) -> str:
 
 
 def _fail(message: str, code: ExitCode) -> ExitCode:
-    logging.getLogger(ERROR_LOGGER).debug("the error's traceback", exc_info=True)
+    get_logger(ERROR_LOGGER).debug("the error's traceback", exc_info=True)
     Output(as_json=False).error(message)
     return code

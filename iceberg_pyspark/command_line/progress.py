@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +16,14 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.table.progress import LoggedProgress, steps_text
 from iceberg_pyspark.table.progress import Progress as ProgressCallback
 
 _BAR_WIDTH = 20
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
@@ -45,7 +45,7 @@ from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.progress import Progress, no_progress
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def install(spark: SparkSession) -> IcebergSession:

@@ -30,7 +30,6 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES, check_scheme
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.objects.object_streams import UploadStream
 from iceberg_pyspark.storage.objects.store_errors import RequestError, store_errors
 
@@ -87,8 +86,6 @@ _REMEDY = {
     "http": "pip install 'iceberg-pyspark[http]'",
     "https": "pip install 'iceberg-pyspark[http]'",
 }
-# packages whose loggers record requests at DEBUG
-_LOGGING = {"http": ("aiohttp",), "https": ("aiohttp",)}
 _BUFFER_BYTES = 1 << 20
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
@@ -252,7 +249,6 @@ class FsspecFileIO:
             ) from e
         except ValueError as e:
             raise StorageError(f"{location}: no store is known for scheme '{protocol}'") from e
-        redact_logs_of(*_LOGGING.get(protocol, ()))
         url = f"{protocol}://{location.partition('://')[2]}"
         # these arguments are the host and user in the location
         arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)

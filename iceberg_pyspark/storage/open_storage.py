@@ -23,7 +23,6 @@ from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_pat
 from iceberg_pyspark.storage.files.memory import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.own_folders import DeletionWithoutLinks
@@ -36,7 +35,6 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
     location's scheme is unknown or the package for it is missing.
     """
     # this package also logs locations and the errors of libraries
-    redact_logs_of("iceberg_pyspark")
     objects, remote = ObjectStoreFileIO(dict(properties)), FsspecFileIO(dict(properties))
     hdfs = HdfsFileIO(dict(properties))
     if is_local(location):

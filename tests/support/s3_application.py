@@ -1,7 +1,7 @@
 """A Spark application on tables in S3 that records everything a person could read of it.
 
-It runs as a separate process: its JVM has Hadoop's file system for S3 if jars are given, and its
-loggers are at DEBUG from the start. The caller searches the process's output for secrets.
+It runs as a separate process: its JVM has Hadoop's file system for S3 if jars are given, and
+this package's loggers are at DEBUG. The caller searches the process's output for secrets.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Application:
         self.shown: dict[str, str] = {}
         self.results: dict[str, Any] = {}
         self._log = io.StringIO()
-        logging.getLogger().addHandler(logging.StreamHandler(self._log))
+        logging.getLogger("iceberg_pyspark").addHandler(logging.StreamHandler(self._log))
         (folder / "events").mkdir()
         settings = {
             "spark.eventLog.enabled": "true",
@@ -74,12 +74,10 @@ class Application:
         if arguments["jars"]:
             settings["spark.jars"] = ",".join(arguments["jars"])
         self.spark = start_session(folder, settings)
-        logging.getLogger().setLevel(logging.DEBUG)
-        logging.getLogger("py4j").setLevel(logging.DEBUG)
+        logging.getLogger("iceberg_pyspark").setLevel(logging.DEBUG)
 
     def run(self) -> None:
         """Write and read through the catalog and through the portable path, then cause failures."""
-        # Install first, because that hides the settings in py4j's log.
         iceberg_pyspark.install(self.spark)
         self.spark.conf.set("spark.sql.catalog.bucket", "iceberg_pyspark")
         for key, value in {

@@ -1,6 +1,6 @@
 """A Spark application with secrets in every place; it records all that a person could read.
 
-It runs as a separate process, with its own settings and with its loggers at DEBUG from the start.
+It runs as a separate process, with its own settings and with this package's loggers at DEBUG.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Application:
         self.secrets = secrets
         self.shown: dict[str, str] = {}
         self._log = io.StringIO()
-        logging.getLogger().addHandler(logging.StreamHandler(self._log))
+        logging.getLogger("iceberg_pyspark").addHandler(logging.StreamHandler(self._log))
         (folder / "events").mkdir()
         self.spark = start_session(
             folder,
@@ -61,8 +61,7 @@ class Application:
                 **_settings("atstart", secrets["start"]),
             },
         )
-        logging.getLogger().setLevel(logging.DEBUG)
-        logging.getLogger("py4j").setLevel(logging.DEBUG)
+        logging.getLogger("iceberg_pyspark").setLevel(logging.DEBUG)
         log4j = self.spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
         for name in ("iceberg_pyspark", "org.apache.spark.sql.catalyst.analysis"):
             log4j.core.config.Configurator.setLevel(name, log4j.Level.DEBUG)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import traceback
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.redaction import (
+    get_logger,
     harmless_cause,
     is_secret_key,
     redact_properties,
@@ -27,6 +30,7 @@ from tests.support.secret_forms import (
     URI_FORMS,
     filled,
     found_in,
+    new_secret,
     of_keys,
 )
 
@@ -139,3 +143,39 @@ def test_a_cause_that_shows_a_secret_is_left_out() -> None:
         assert found_in(text, properties) == []
     assert harmless_cause(ValueError("password=abc")) is None
     assert harmless_cause(None) is None
+
+
+def test_a_logger_of_ours_redacts_messages_and_tracebacks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = get_logger("iceberg_pyspark.test_redaction")
+    assert get_logger(log.name) is log
+    assert len(log.filters) == 1
+    secret = new_secret()
+    log.warning("headers: %s", {"Authorization": secret})
+    log.warning("not deleted: %s", f"ftp://me:{secret}@h/t")
+    for text in (f"postgresql://me:{secret}@h", "plain"):
+        try:
+            raise ValueError(text)
+        except ValueError:
+            log.exception("failed")
+    assert caplog.messages[:2] == [
+        "headers: {'Authorization': '***'}",
+        "not deleted: ftp://***@h/t",
+    ]
+    assert "ValueError: postgresql://***@h" in caplog.text
+    assert "ValueError: plain" in caplog.text
+    assert secret not in caplog.text
+
+
+def test_arguments_that_do_not_fit_are_left_to_the_handler() -> None:
+    log = get_logger("iceberg_pyspark.test_redaction")
+    record = log.makeRecord(log.name, logging.WARNING, "f", 1, "%d %d", ("x",), None)
+    assert log.filter(record)
+    assert record.args == ("x",)
+
+
+def test_every_logger_of_the_package_redacts() -> None:
+    for file in (Path(__file__).parents[2] / "iceberg_pyspark").rglob("*.py"):
+        text = file.read_text("utf-8")
+        assert "getLogger(__name__)" not in text, f"{file}: use get_logger"

@@ -7,7 +7,6 @@ tables; `client.py` sends the requests and translates their errors.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,11 +42,12 @@ from iceberg_pyspark.errors import (
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import is_directly_in
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _SKIP_ARCHIVE = "glue.skip-archive"
 _MISSING = "EntityNotFoundException"

@@ -29,7 +29,6 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
 from iceberg_pyspark.spec.property_types import IntProperty
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _MAX_RETRIES = IntProperty("glue.max-retries", 10, 0)
 _AUTHORIZATION_CODES = (
@@ -243,7 +242,6 @@ class GlueClient:
                 f"{self._text(e)}; set glue.region, glue.access-key-id and so on, or log in with "
                 "AWS's own tools"
             ) from harmless_cause(e, self._secrets)
-        redact_logs_of("botocore", "urllib3")
         _limit_connections(client)
         return client
 

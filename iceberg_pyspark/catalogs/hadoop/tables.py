@@ -8,7 +8,6 @@ of a table by its name.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
 
@@ -53,6 +52,7 @@ from iceberg_pyspark.formats.metadata_files import (
     read_table_metadata,
     write_table_metadata,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.properties import ROOTS_IN_FOLDERS, WRITE_METADATA_PATH
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -60,7 +60,7 @@ from iceberg_pyspark.storage.files.local import is_local, local_path
 from iceberg_pyspark.storage.files.places import normalized_location
 from iceberg_pyspark.storage.own_folders import OwnFolders, is_metadata_file
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _DROPPED = "dropped-v"
 _MAX_FORMAT_VERSION = 3

@@ -9,7 +9,6 @@ and translates their errors.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -59,11 +58,12 @@ from iceberg_pyspark.errors import (
     IcebergError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import is_directly_in
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _LOCK_ENABLED = "engine.hive.lock-enabled"
 _HIVE_ENABLED = "engine.hive.enabled"

@@ -35,10 +35,10 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.redaction import redact_uri
+from iceberg_pyspark.redaction import get_logger, redact_uri
 from iceberg_pyspark.spec.property_types import IntProperty
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _DEFAULT_PORT = 9083
 _IDLE_CONNECTIONS = IntProperty("clients", 2, 1)

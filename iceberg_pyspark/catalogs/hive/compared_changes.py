@@ -6,7 +6,6 @@ temporary view shows what a metastore does.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from typing import Any
 
@@ -15,8 +14,9 @@ from iceberg_pyspark.catalogs.hive.client import HiveAnswerError, HiveClient
 from iceberg_pyspark.catalogs.hive.tables import METADATA_LOCATION
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.errors import CatalogError
+from iceberg_pyspark.redaction import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 MODIFIED_MESSAGE = "The table has been modified"
 """The text by which a metastore says that it compared the locations and they differ."""

@@ -11,7 +11,6 @@ nevertheless, so the client looks for the lock before it makes another request.
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
@@ -37,9 +36,10 @@ from iceberg_pyspark.errors import (
     CommitConflictError,
     InvalidRequestError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _EXCLUSIVE, _OF_TABLE = 3, 2
 _ACQUIRED, _WAITING = 1, 2

@@ -7,7 +7,6 @@ show and read the tables. Iceberg itself reads only `table_type` and `metadata_l
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,13 +15,14 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace,
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.hive_types import hive_type
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 METADATA_LOCATION = "metadata_location"
 PREVIOUS_METADATA_LOCATION = "previous_metadata_location"

@@ -9,7 +9,6 @@ or the reader remove.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections import deque
@@ -44,6 +43,7 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.rewriting import and_, columns_of, or_, push_not
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import JsonObject, short_text
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_LINEAGE_VERSION
@@ -128,7 +128,7 @@ _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
 _UNKNOWN_PLAN_TYPES = ("NoSuchPlanIdException", "NoSuchPlanTaskException")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _sleep = time.sleep
 _now = time.monotonic
 

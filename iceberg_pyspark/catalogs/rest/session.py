@@ -35,7 +35,6 @@ from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError,
 from iceberg_pyspark.redaction import redact_uri, without_secrets
 from iceberg_pyspark.spec.properties import int_property
 from iceberg_pyspark.storage.http_answers import OversizedAnswerError, receive
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _HEADER = "header."
 _CONNECT_TIMEOUT = "rest.client.connection-timeout-ms"
@@ -289,7 +288,6 @@ class Session:
         repeated: bool,
         end_s: float,
     ) -> Answer | LostAnswer:
-        redact_logs_of("httpx", "httpcore")
         request_headers = {"Accept": "application/json", **self._settings.headers, **headers}
         if content:
             request_headers["Content-Type"] = "application/json"

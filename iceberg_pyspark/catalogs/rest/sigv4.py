@@ -14,7 +14,6 @@ from botocore.credentials import Credentials
 from botocore.session import get_session
 
 from iceberg_pyspark.errors import InvalidRequestError, NotAuthorizedError
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _REGION = "rest.signing-region"
 _NAME = "rest.signing-name"
@@ -35,7 +34,6 @@ class SigV4:
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
         """Return the headers of the signature, which covers no other header than the host."""
         # botocore logs the request that it signs, with the session token
-        redact_logs_of("botocore")
         request = AWSRequest(method=method, url=url, data=body)
         SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(
             request

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import logging
 import os
 import re
 import sqlite3
@@ -43,14 +42,19 @@ from iceberg_pyspark.errors import (
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.redaction import harmless_cause, redact_uri, secret_values, without_secrets
+from iceberg_pyspark.redaction import (
+    get_logger,
+    harmless_cause,
+    redact_uri,
+    secret_values,
+    without_secrets,
+)
 from iceberg_pyspark.spec.json_fields import is_text
 from iceberg_pyspark.spec.property_types import IntProperty
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 BUSY_TIMEOUT_MS = IntProperty("jdbc.busy_timeout", 10_000, 0)
 """How long an attempt waits for a locked SQLite database, in ms; named as in the JDBC driver."""
@@ -308,7 +312,6 @@ class Database:
                 f"database {self.redacted_url} does not report how many rows an UPDATE changed, "
                 "so commits are not safe in it; use another database"
             )
-        redact_logs_of("sqlalchemy", engine.dialect.driver)
         if self._is_sqlite:
             if _is_plain_file(self._url):
                 sa.event.listen(engine, "do_connect", _open_sqlite)

@@ -6,17 +6,17 @@ by name are not Spark statements; they call `recache_table` after a commit.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.names import quoted_name
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def recache_table(bridge: Bridge, table: Sequence[str], branch: str | None = None) -> None:

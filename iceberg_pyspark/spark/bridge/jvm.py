@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import (
@@ -35,7 +35,7 @@ from iceberg_pyspark.spark.bridge.writes import Writes
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
 """The features that the gateway's release of Spark lacks, and why, by gateway."""
 

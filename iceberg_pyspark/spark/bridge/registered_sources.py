@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
-_log = logging.getLogger(__name__)
+from iceberg_pyspark.redaction import get_logger
+
+_log = get_logger(__name__)
 
 _JAVA_CLASS = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 

@@ -6,7 +6,6 @@ files of an EXTERNAL table alone. Only EXTERNAL tables are renamed and dropped h
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,11 +16,12 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JJavaError
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
 
 EXTERNAL = "EXTERNAL"
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _TABLE_TYPE = 1
 """The index of the table type in the parameters of Spark's CatalogTable."""
 _PURGE = "external.table.purge"

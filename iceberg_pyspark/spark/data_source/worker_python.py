@@ -8,7 +8,6 @@ is not activated.
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import subprocess
@@ -19,13 +18,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.registered_sources import register_unless_found
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _PACKAGE = "iceberg_pyspark"
 _PROBE = f"""

@@ -14,7 +14,6 @@ column is not read at all.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.calls import SelectedColumn
 from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.column_names import (
@@ -89,7 +89,7 @@ def constant_values(
     return [t.partition[positions[t.spec_id]] for t in tasks]
 
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 CONSTANT_FILE = "__ice_file"
 CONSTANT_SPEC_ID = "__ice_spec_id"

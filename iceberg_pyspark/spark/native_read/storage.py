@@ -7,10 +7,10 @@ whose names do not exist in the JVM's locale.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.file_systems import (
     AZURE_IN_TASKS,
     GOOGLE_IN_TASKS,
@@ -46,7 +46,7 @@ _HADOOP_PACKAGES = {
     "abfss": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
 }
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _warnings: set[str] = set()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, ValuesView
 from typing import Any
 
@@ -11,6 +10,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.cached_rows import recache_table
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.progress import LoggedProgress
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 SYSTEM = "system"
 PROCEDURES: Mapping[str, Procedure] = {

@@ -6,7 +6,6 @@ new table is committed, any failure restores the name of the source. No file is 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.session_table_entries import (
     EXTERNAL,
@@ -62,7 +62,7 @@ _BACKUP = "_BACKUP_"
 _LOCATION = "location"
 _METADATA = "metadata"
 _PROVIDER = "provider"
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def _migrate(run: ProcedureRun) -> tuple[Row, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +11,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogHandle,
@@ -59,7 +59,7 @@ AnyCatalogRequest = TypeVar("AnyCatalogRequest", bound=CatalogRequest)
 AnyResponse = TypeVar("AnyResponse", bound=Response)
 Handler: TypeAlias = Callable[[BridgeSessions, Any], Response]
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def handle_request(sessions: BridgeSessions, operation: str, argument: Any) -> Any:

@@ -6,7 +6,6 @@ back to the portable reader if there is no native plan.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ import msgspec
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, inclusive_predicate_of
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.scans import (
@@ -58,7 +58,7 @@ from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _STAYS = PlannedScan()
 _UNKNOWN = AggregateRows(rows=None)
 _ALL = RemainingFiles(locations=None)

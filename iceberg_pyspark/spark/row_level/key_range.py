@@ -13,7 +13,6 @@ take longer.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,12 +25,13 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.filters import inclusive_predicate_of
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.values import StatementExpression
 from iceberg_pyspark.spark.row_level.target import Target
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 MAX_SOURCE_BYTES = 256 * 1024 * 1024
 MAX_VALUES = 256

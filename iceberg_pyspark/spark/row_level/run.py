@@ -7,7 +7,6 @@ pinned to older snapshots is not repeated: the conflict is raised.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from iceberg_pyspark.changes.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.changes.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
 from iceberg_pyspark.table.commits.row_deletes import deleted_before, write_row_deletes
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +14,7 @@ from iceberg_pyspark.changes.manifest_changes import RemoveAll
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
@@ -34,7 +34,7 @@ from iceberg_pyspark.table.commits.commit import MetadataStep, with_changes
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ obtained, the old credentials are used until they expire.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
-from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.redaction import get_logger, without_secrets
 from iceberg_pyspark.storage.credentials.renewed import WINDOW_S, Renewed
 from iceberg_pyspark.storage.credentials.server_endpoints import of_server, with_server_properties
 from iceberg_pyspark.storage.credentials.table_services import (
@@ -51,7 +50,7 @@ _KEYS = (
 )
 _SHOWN_CHARACTERS = 400
 _now_s = time.time
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class CredentialSource(Protocol):

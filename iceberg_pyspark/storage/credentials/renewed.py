@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.redaction import get_logger
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ WINDOW_S = 300.0
 _PAUSE_S = 10.0
 """The pause after a failed attempt while the old value is still valid."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Renewed(Generic[T]):

@@ -10,7 +10,6 @@ contains a UUID needs no test, because only one writer has the name.
 from __future__ import annotations
 
 import contextlib
-import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +19,7 @@ from itertools import islice
 from typing import Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.credentials.remote_signing import is_signed_remotely
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
@@ -41,7 +41,7 @@ _ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
 
 _honours_conditions: dict[tuple[str, ...], bool] = {}
 """Whether a store, given by its place, honours the condition of a put that creates."""
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,16 +29,10 @@ from iceberg_pyspark.storage.credentials.remote_signing import (
 )
 from iceberg_pyspark.storage.credentials.vended_credentials import prefix_at, properties_at
 from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES
-from iceberg_pyspark.storage.library_logs import redact_logs_of
-from iceberg_pyspark.storage.objects.first_contact import FirstContactStore
-from iceberg_pyspark.storage.objects.redirects import refuses_redirects, without_redirects
 from iceberg_pyspark.storage.store_properties import StoreSettings, store_settings
 
 OBJECT_SCHEMES = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"))
 """The schemes of object stores."""
-
-_MIN_RETRIES = 2
-"""With fewer retries a refused redirect fails soon enough without a first request of its own."""
 
 _EXTRA = {"s3": "s3", "gs": "gcs", "abfs": "azure", "az": "azure"}
 _PREFIXES = {
@@ -47,10 +41,6 @@ _PREFIXES = {
     "abfs": ("adls.",),
     "az": ("adls.",),
 }
-# settings of obstore with which it asks no other server for credentials
-_OWN_CREDENTIALS = frozenset(
-    ("skip_signature", "service_account_key", "account_key", "sas_key", "token")
-)
 # obstore does not accept these names, and two spellings must not become one name
 # other characters could end the host of an address that the bucket is part of
 _BUCKET = re.compile(r"[\w.$:-]+(?:@[\w.:-]+)?", re.ASCII)
@@ -143,7 +133,6 @@ def _store(
             f"{kind}://{bucket}: a package is missing for '{kind}': "
             f"pip install 'iceberg-pyspark[{_EXTRA[kind]}]'"
         ) from e
-    redact_logs_of("obstore")
     arguments = _arguments(kind, store_settings(kind, bucket, dict(properties)))
     if renewal is not None and "credential_provider" in arguments:
         source = source_of(renewal.properties)
@@ -155,33 +144,19 @@ def _store(
                 lambda used: store_settings(kind, bucket, used).credentials,
             )
 
-    def with_retries(retries: int) -> Any:
-        own = {**arguments, "retry_config": {**arguments["retry_config"], "max_retries": retries}}
-        match kind:
-            case "s3":
-                return stores.S3Store(bucket, **own)
-            case "gs":
-                return stores.GCSStore(bucket, **own)
-            case _:
-                return stores.AzureStore(bucket.partition("@")[0], **own)
-
-    retries = int(arguments["retry_config"]["max_retries"])
-    if retries < _MIN_RETRIES or not refuses_redirects(arguments["client_options"]):
-        return with_retries(retries)
-    return FirstContactStore(with_retries, retries)
+    match kind:
+        case "s3":
+            return stores.S3Store(bucket, **arguments)
+        case "gs":
+            return stores.GCSStore(bucket, **arguments)
+        case _:
+            return stores.AzureStore(bucket.partition("@")[0], **arguments)
 
 
 def _arguments(kind: str, settings: StoreSettings) -> dict[str, Any]:
-    own = settings.credentials is not None or settings.profile is not None
     arguments: dict[str, Any] = {
         "config": settings.config,
-        "client_options": without_redirects(
-            kind,
-            settings.endpoint,
-            settings.client_options,
-            region=settings.config.get("region"),
-            environment_credentials=not own and _OWN_CREDENTIALS.isdisjoint(settings.config),
-        ),
+        "client_options": settings.client_options,
         "retry_config": settings.retry_config,
     }
     if settings.credentials is not None:

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.objects.first_contact import store_of_library
-from iceberg_pyspark.storage.objects.redirects import redirect_error
 from iceberg_pyspark.storage.objects.store_errors import store_errors
 
 if TYPE_CHECKING:
@@ -123,7 +121,7 @@ class ObjectInput(io.RawIOBase):
         self._ahead, self._ahead_start = memoryview(b""), 0
 
     def _open(self) -> tuple[int, memoryview]:
-        suffix_ranges = type(store_of_library(self._store)).__name__ != "AzureStore"
+        suffix_ranges = type(self._store).__name__ != "AzureStore"
         if suffix_ranges:
             try:
                 tail = self._store.get(self._name, options={"range": {"suffix": TAIL_BYTES}})
@@ -132,7 +130,7 @@ class ObjectInput(io.RawIOBase):
                 raise
             except Exception as e:
                 # S3 refuses a range of an empty object; after the last retry there is no request
-                if _LAST_RETRY.search(str(e)) or redirect_error(str(e)):
+                if _LAST_RETRY.search(str(e)):
                     raise
                 size = int(self._store.head(self._name)["size"])
                 if size:
@@ -294,5 +292,4 @@ def _upload(store: Any, name: str) -> Any:
         return open_writer(name)
     import obstore  # noqa: PLC0415 - as in `object_stores.py`
 
-    store = store_of_library(store)
     return obstore.open_writer(store, name, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)

@@ -22,7 +22,6 @@ from iceberg_pyspark.storage.credentials.remote_signing import (
     SignerAnswer,
     signer_of,
 )
-from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.storage.objects.store_errors import RequestError
 
@@ -123,7 +122,6 @@ class SignedRequests:
         Raises `RequestError`; for a request that creates a file, its `is_known` says that the store
         did not create the file.
         """
-        redact_logs_of("httpx", "httpcore")
         attempt, maybe_done, fresh = 0, False, False
         last_s = _now_s() + self._settings.retry_s
         while True:

@@ -13,7 +13,8 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
 from iceberg_pyspark.storage.credentials.credential_renewal import expiry_notice
-from iceberg_pyspark.storage.objects.redirects import redirect_error
+
+_NO_ADDRESS = "redirect without LOCATION"
 
 
 class RequestError(Exception):
@@ -49,6 +50,11 @@ def store_errors(action: str, location: str, properties: Mapping[str, str]) -> I
             raise FileAlreadyExistsError(
                 f"cannot {action} {location}: it exists already"
             ) from cause
-        text = redirect_error(str(e)) or without_secrets(f"{type(e).__name__}: {e}", secrets)
+        text = without_secrets(f"{type(e).__name__}: {e}", secrets)
+        if _NO_ADDRESS in text:
+            text = (
+                "the store's server redirects without an address, as Amazon does for a bucket of "
+                "another region; set s3.region (or client.region) to the bucket's region"
+            )
         notice = expiry_notice(properties)
         raise StorageError(f"cannot {action} {location}: {text}{notice}") from cause

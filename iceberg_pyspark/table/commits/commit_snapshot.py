@@ -7,7 +7,6 @@ here; see `table/commits/written_files.py`.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
@@ -48,6 +47,7 @@ from iceberg_pyspark.formats.manifest_reader import (
 )
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.properties import (
@@ -75,7 +75,7 @@ from iceberg_pyspark.table.commits.partition_types import (
 )
 from iceberg_pyspark.table.commits.written_files import WrittenFiles, remove_files
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 ROOT_MANIFESTS_VERSION = 4
 """The first format version whose snapshots have a root manifest."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import is_metadata_file
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def free_default(location: str, config: Mapping[str, str]) -> str:

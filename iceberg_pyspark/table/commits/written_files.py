@@ -6,15 +6,15 @@ the commit: either no swap was sent, or the catalog's value that the swap was re
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class WrittenFiles:

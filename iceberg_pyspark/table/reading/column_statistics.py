@@ -8,7 +8,6 @@ counted, and bounds may be wider than the values.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.property_types import count_in
@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.reading.scan import TableScan
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _UNBOUNDED_TYPES = (types.StringType, types.BinaryType, types.FixedType, types.UUIDType)
 """Types whose minimum and maximum no estimate uses."""

@@ -7,7 +7,6 @@ are read. No data file is opened.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRe
 from iceberg_pyspark.formats.locations import location_provider, partition_statistics_file_name
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
@@ -42,7 +42,7 @@ from iceberg_pyspark.table.statistics.partition_rows import (
     partition_statistics_schema,
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
 

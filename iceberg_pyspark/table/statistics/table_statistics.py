@@ -8,7 +8,6 @@ kept and no row is read.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from iceberg_pyspark.formats.locations import location_provider, statistics_file
 from iceberg_pyspark.formats.puffin.puffin import PuffinWriter, read_puffin_footer
 from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -43,7 +43,7 @@ from iceberg_pyspark.table.statistics.commit_statistics import (
     remove_unfinished_file,
 )
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 FILES_READ = "data files read"
 """The phase of the progress in which rows are read."""

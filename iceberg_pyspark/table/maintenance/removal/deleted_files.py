@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +11,7 @@ from time import perf_counter
 from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.argument_types import check_whole_number
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -24,7 +24,7 @@ _FILES_AT_ONCE = 25
 _QUICK_SECONDS = 0.0005
 _WAITING_PARTS_PER_THREAD = 2
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def deleting_threads(max_concurrent_deletes: int | None) -> int:

@@ -8,7 +8,6 @@ remaining files are orphan files.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -27,6 +26,7 @@ from iceberg_pyspark.changes.snapshot_retention import (
     unused_specs,
 )
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -45,7 +45,7 @@ from iceberg_pyspark.table.maintenance.removal.other_tables import files_of_othe
 from iceberg_pyspark.table.maintenance.removal.store_time import check_clock
 from iceberg_pyspark.table.progress import Progress
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ then removed. A deleted entry needs no file.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -21,6 +20,7 @@ from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_other_manifests
 from iceberg_pyspark.formats.roots.root_manifests import snapshot_files, with_common_dead_positions
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -30,7 +30,7 @@ from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles
 from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class FileKind(IntEnum):

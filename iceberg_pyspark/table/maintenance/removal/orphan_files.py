@@ -8,7 +8,6 @@ Links are not followed, and the files behind them are not candidates.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import TypeAlias
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import is_local, local_path
@@ -33,7 +33,7 @@ from iceberg_pyspark.table.maintenance.removal.expired_files import (
 Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
 """A function that yields locations and modification times (ms since 1970; None if unknown)."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _HIDDEN_PREFIXES = ("_", ".")
 STAGING_FOLDER = "copy-table-staging-"

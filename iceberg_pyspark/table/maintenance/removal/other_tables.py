@@ -9,7 +9,6 @@ and deletes nothing if the metadata of another table cannot be read.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.formats.metadata_files import read_any_metadata
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -33,7 +33,7 @@ from iceberg_pyspark.table.maintenance.removal.orphan_files import (
 _METADATA = "metadata"
 _NUMBER = re.compile(r"\d+")
 _MAX_ATTEMPTS = 5
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def files_of_others(

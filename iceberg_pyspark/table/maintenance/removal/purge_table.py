@@ -10,7 +10,6 @@ from another table (`add_files`, a snapshot of a table), which may still need it
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.formats.roots.root_manifests import snapshot_files
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.types import StructType
@@ -46,7 +46,7 @@ from iceberg_pyspark.table.maintenance.removal.orphan_files import older_metadat
 from iceberg_pyspark.table.maintenance.removal.other_tables import files_of_others
 from iceberg_pyspark.table.table_storage import table_io
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _THREADS = 16
 
 

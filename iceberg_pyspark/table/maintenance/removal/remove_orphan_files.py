@@ -7,7 +7,6 @@ another table needs there.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Literal
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -38,7 +38,7 @@ DEFAULT_AGE_MS = 3 * 86_400_000
 _MIN_AGE_MS = 86_400_000
 _MAX_EXAMPLES = 5
 _MAX_FAILURES = 5
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,14 @@ committed yet, and snapshots that are to be kept for some days.
 
 from __future__ import annotations
 
-import logging
-
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.storage.files.temporary_names import temporary_name
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 
 _MAX_AHEAD_MS = 3_600_000
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def check_clock(table: MaintainedTable, own: OwnFolders, remedy: str) -> None:

@@ -9,7 +9,6 @@ the commit fail, so that no deleted row reappears.
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
 import uuid
@@ -36,6 +35,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import lineage_columns
 from iceberg_pyspark.spec.partitioning import partition_path
@@ -64,7 +64,7 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_strategy import RewriteS
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _CORES = os.cpu_count() or 1
 
 
