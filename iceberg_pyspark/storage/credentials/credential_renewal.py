@@ -49,6 +49,10 @@ _KEYS = (
     *("gcs.oauth2.token", "adls.sas-token"),
 )
 _SHOWN_CHARACTERS = 400
+
+# the properties, for the next renewal, and the library's values
+_Values = tuple[Mapping[str, str], dict[str, Any]]
+
 _now_s = time.time
 _log = get_logger(__name__)
 
@@ -165,10 +169,7 @@ class CredentialProvider:
         self._location = location
         self._source = source
         self._read = read
-        # the properties, for the next renewal, and the library's values
-        self._latest = Renewed[tuple[Mapping[str, str], dict[str, Any]]](
-            f"credentials for {location}", _now_s
-        )
+        self._latest = Renewed[_Values](f"credentials for {location}", _now_s)
         self._latest.set(*self._with_values(properties))
 
     def __repr__(self) -> str:
@@ -183,12 +184,10 @@ class CredentialProvider:
                 f"the credentials for {self._location} have expired and could not be renewed: {e}"
             ) from None
 
-    def _renewed(self, old: Any) -> tuple[tuple[Mapping[str, str], dict[str, Any]], float | None]:
+    def _renewed(self, old: Any) -> tuple[_Values, float | None]:
         return self._with_values(self._source.renew(old[0]))
 
-    def _with_values(
-        self, properties: Mapping[str, str]
-    ) -> tuple[tuple[Mapping[str, str], dict[str, Any]], float | None]:
+    def _with_values(self, properties: Mapping[str, str]) -> tuple[_Values, float | None]:
         values = self._read(properties_at(self._location, properties))
         if values is None:
             raise StorageError("the catalog's server sent none for this location")
