@@ -4,10 +4,7 @@
         --from parquet /data/in --to db.events --partitioned-by "days(ts)"
 
 The job reads Parquet, CSV or JSON with Spark, writes with the data source `iceberg-py`, and prints
-what was committed. The first run creates the table. Exit codes: 0 success; 2 the request cannot be
-carried out (missing input, wrong schema, bad option), and the table is unchanged; 3 the commit was
-refused because another writer was faster each time: run again; 4 the commit may have succeeded:
-check the table before running again; 1 any other error.
+what was committed. The first run creates the table. The exit codes are those of `iceberg-py`.
 """
 
 from __future__ import annotations
@@ -20,22 +17,13 @@ import time
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
 
-from iceberg_pyspark import errors
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.command_line.group import exit_code_of
+from iceberg_pyspark.command_line.quiet_spark import spark_errors
 from iceberg_pyspark.spark.data_source.table_access import open_table
-from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.progress.progress_bar import run_with_progress
+from iceberg_pyspark.spark.progress import run_with_progress
 from iceberg_pyspark.spec.snapshots import MAIN
-
-REQUEST_ERRORS = (
-    errors.InvalidRequestError,
-    errors.UnsupportedFeatureError,
-    errors.NotFoundError,
-    errors.AlreadyExistsError,
-)
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -150,40 +138,18 @@ def main(argv: list[str]) -> int:
     spark = SparkSession.builder.appName(f"ingest {arguments.to}").getOrCreate()
     if console.is_terminal and spark.conf.get("spark.log.level", None) is None:
         quiet(spark)
-    start_s = time.monotonic()
-    try:
-        frame = read_input(spark, arguments)
-        source = f"{arguments.source[0]} {arguments.source[1]}"
-        run_with_progress(
-            spark, console, f"{source} → {arguments.to}", lambda: write(frame, arguments)
-        )
-        summarize(console, arguments, time.monotonic() - start_s)
-    except IcebergError as e:
-        return _report_failure(console, type(e).__name__, str(e))
-    except PySparkException as e:
-        error = iceberg_error_in(str(e))
-        if error is not None:
-            return _report_failure(console, *error)
-        # Spark itself refuses the request: a missing path, a missing column
-        first_line = str(e).splitlines()[0]
-        console.print(f"[red]error[/red] {escape(first_line)}", highlight=False, soft_wrap=True)
-        return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
-    return 0
 
+    def ingest() -> None:
+        start_s = time.monotonic()
+        with spark_errors():
+            frame = read_input(spark, arguments)
+            source = f"{arguments.source[0]} {arguments.source[1]}"
+            run_with_progress(
+                spark, console, f"{source} → {arguments.to}", lambda: write(frame, arguments)
+            )
+            summarize(console, arguments, time.monotonic() - start_s)
 
-def _report_failure(console: Console, error: str, message: str) -> int:
-    console.print(f"[red]{error}[/red] {escape(message)}", highlight=False, soft_wrap=True)
-    return exit_code(error)
-
-
-def exit_code(error: str) -> int:
-    """Return the exit code for an error of this package, given the name of its class."""
-    kind = getattr(errors, error)
-    if issubclass(kind, errors.CommitStateUnknownError):
-        return 4
-    if issubclass(kind, errors.CommitError):
-        return 3
-    return 2 if issubclass(kind, REQUEST_ERRORS) else 1
+    return exit_code_of(ingest)
 
 
 if __name__ == "__main__":

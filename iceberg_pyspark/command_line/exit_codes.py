@@ -1,4 +1,4 @@
-"""Defines the exit codes of the command."""
+"""Defines the exit codes of `iceberg-py`, `jobs/maintain.py` and `jobs/ingest.py`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitError,
     CommitStateUnknownError,
+    InvalidRequestError,
     NotAuthorizedError,
     NotFoundError,
+    UnsupportedFeatureError,
 )
 
 
 class ExitCode(IntEnum):
-    """The exit codes of the command; the shell uses further codes, such as 130 after Ctrl-C."""
+    """The exit codes; docs/guide/command-line.md says when to run again."""
 
     DONE = 0
     FAILED = 1
-    WRONG_USAGE = 2
+    WRONG_REQUEST = 2
     NOT_FOUND = 3
     ALREADY_EXISTS = 4
     NOT_AUTHORIZED = 5
@@ -37,9 +39,11 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (CatalogUnavailableError, ExitCode.UNAVAILABLE),
     (CommitStateUnknownError, ExitCode.UNKNOWN),
     (CommitError, ExitCode.CONFLICT),
+    (InvalidRequestError, ExitCode.WRONG_REQUEST),
+    (UnsupportedFeatureError, ExitCode.WRONG_REQUEST),
 )
 
 
 def code_of(error: Exception) -> ExitCode:
-    """Return the exit code of the command for an error."""
+    """Return the exit code for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)

@@ -75,11 +75,11 @@ class CommandLine(TyperGroup):
         run = partial(
             super().main, args, prog_name, complete_var, False, windows_expand_args, **extra
         )
-        return sys.exit(_code(run)) if standalone_mode else run()
+        return sys.exit(exit_code_of(run)) if standalone_mode else run()
 
 
-def _code(run: Callable[[], Any]) -> int:
-    """Run the command, print its error, and return the exit code."""
+def exit_code_of(run: Callable[[], Any]) -> int:
+    """Run a command or a job, print its error on standard error, and return the exit code."""
     try:
         code = run()
         sys.stdout.flush()
@@ -96,7 +96,7 @@ def _code(run: Callable[[], Any]) -> int:
         return _fail(str(e), code_of(e))
     except Exception as e:  # noqa: BLE001 - no traceback reaches a terminal unless asked for
         if (usage := getattr(e, "format_message", None)) is not None:
-            return _fail(f"{usage()} (see {_help_of(e)})", ExitCode.WRONG_USAGE)
+            return _fail(f"{usage()} (see {_help_of(e)})", ExitCode.WRONG_REQUEST)
         if isinstance(e, OSError):
             return _fail(str(e), ExitCode.FAILED)
         return _fail(

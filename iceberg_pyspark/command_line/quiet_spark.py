@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from iceberg_pyspark import errors
-from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 
 try:
     from py4j.protocol import Py4JError
@@ -25,6 +25,7 @@ except ImportError as e:
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession, install
 
+_REFUSALS = ("AnalysisException", "ParseException")
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -57,7 +58,10 @@ def start_spark(settings: Mapping[str, str]) -> IcebergSession:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Convert Spark's errors: an error of this package keeps its class, others become one line."""
+    """Convert Spark's errors: an error of this package keeps its class, others become one line.
+
+    A statement or a request that Spark refuses is an `InvalidRequestError`.
+    """
     try:
         yield
     except (PySparkException, Py4JError) as e:
@@ -65,7 +69,8 @@ def spark_errors() -> Iterator[None]:
         error = iceberg_error_in(text)
         if error is not None:
             raise getattr(errors, error[0])(error[1]) from e
-        raise IcebergError(_first_line(text)) from e
+        is_refused = type(e).__name__ in _REFUSALS
+        raise (InvalidRequestError if is_refused else IcebergError)(_first_line(text)) from e
 
 
 @contextmanager

@@ -24,10 +24,9 @@ from iceberg_pyspark.spark.data_source.worker_python import (
     prepare_worker_python,
     worker_python_problem,
 )
-from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable
-from iceberg_pyspark.spark.procedures.definition import DRY_RUN, ProcedureRun, no_other_catalog
-from iceberg_pyspark.spark.procedures.migrate import MIGRATE, check_session_catalog
-from iceberg_pyspark.spark.procedures.snapshot_table import SNAPSHOT
+from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable, snapshot
+from iceberg_pyspark.spark.procedures.migrate import check_session_catalog, migrate
+from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, no_other_catalog
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import handle_request
 from iceberg_pyspark.spark.requests.sessions import Sessions
@@ -43,6 +42,7 @@ from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.maintenance.procedures import DRY_RUN, MIGRATE, SNAPSHOT
 from iceberg_pyspark.table.progress import Progress, no_progress
 
 _log = get_logger(__name__)
@@ -181,8 +181,7 @@ class IcebergSession:
             "ignore_missing_files": ignore_missing_files,
             DRY_RUN: dry_run,
         }
-        [[count]] = SNAPSHOT.run(self.procedure_run(SNAPSHOT.name, arguments, progress=progress))
-        return SnapshotTable(imported_files_count=int(count or 0))
+        return snapshot(self.procedure_run(SNAPSHOT.name, arguments, progress=progress))
 
     def migrate(
         self,
@@ -210,8 +209,7 @@ class IcebergSession:
             "ignore_missing_files": ignore_missing_files,
             DRY_RUN: dry_run,
         }
-        [[count]] = MIGRATE.run(self.procedure_run(MIGRATE.name, arguments, progress=progress))
-        return MigratedTable(migrated_files_count=int(count or 0))
+        return migrate(self.procedure_run(MIGRATE.name, arguments, progress=progress))
 
     def procedure_run(
         self, name: str, arguments: Mapping[str, Any], *, progress: Progress = no_progress

@@ -107,11 +107,11 @@ class SparkTable(Table):
         identifier_columns: Sequence[str] | None = None,
         net_changes: bool = False,
     ) -> DataFrame:
-        """Create a temporary view of how rows changed between snapshots, and return its rows.
+        """Create a temporary view of how rows changed between snapshots.
 
-        The arguments are those of the procedure of this name. The rows have the columns of the
-        table, `_change_type` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER), `_change_ordinal` and
-        `_commit_snapshot_id`.
+        Returns the rows of the view. The arguments are those of the procedure of this name. The
+        rows have the columns of the table, `_change_type` (INSERT, DELETE, UPDATE_BEFORE,
+        UPDATE_AFTER), `_change_ordinal` and `_commit_snapshot_id`.
         """
         self.refresh()
         name = view_name(changelog_view, self.identifier.name)

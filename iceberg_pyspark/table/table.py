@@ -359,7 +359,7 @@ class Table(EditableTable):
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> AddedFiles:
-        """Add existing files to the table; their rows are not copied.
+        """Add existing files to the table, without copying them.
 
         `source` is a folder, with all files below it, or one file; without `nested_folders`, files
         in folders that name no partition are skipped. Folders such as `day=2026-01-01` name the

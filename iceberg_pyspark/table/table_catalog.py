@@ -157,10 +157,11 @@ class TableCatalog:
         self._catalog.rename_table(self._identifier(name), self._identifier(new_name))
 
     def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
-        """Register an existing metadata file as a table; raises `TableAlreadyExistsError`.
+        """Register an existing metadata file as a table.
 
-        `dry_run` reads the file, checks that the name is free, and registers nothing: the returned
-        table is in no catalog. A namespace that does not exist is then an error, and not created.
+        Raises `TableAlreadyExistsError`. `dry_run` reads the file, checks that the name is free,
+        and registers nothing: the returned table is in no catalog. A namespace that does not exist
+        is then an error, and not created.
         """
         catalog, identifier = self._resolve(name)
         check_text("metadata_location", metadata_location)

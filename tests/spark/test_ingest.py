@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog
 from jobs import ingest as job
-from jobs.ingest import exit_code, main
+from jobs.ingest import main
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 
@@ -74,9 +74,8 @@ def test_json_overwrites_the_partitions_it_writes_to(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--option", "merge-schema=true"], "InvalidRequestError unknown write option"),
-        (["--schema", "id string, kind string"], "InvalidRequestError"),
-        (["--option", "branch=audit"], "has no branch or tag 'audit'"),
+        (["--option", "merge-schema=true"], "unknown write option"),
+        (["--schema", "id string, kind string"], "cannot"),
     ],
 )
 def test_a_request_that_cannot_be_carried_out_is_2_and_leaves_the_table(
@@ -91,7 +90,7 @@ def test_a_request_that_cannot_be_carried_out_is_2_and_leaves_the_table(
     before = table(warehouse).current_snapshot
     capsys.readouterr()
     assert ingest(warehouse, events, *more) == 2
-    assert message in capsys.readouterr().out
+    assert message in capsys.readouterr().err
     assert table(warehouse).current_snapshot == before
 
 
@@ -99,7 +98,17 @@ def test_missing_input_is_2(
     spark: SparkSession, warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ingest(warehouse, tmp_path / "nothing.csv") == 2
-    assert "nothing.csv" in capsys.readouterr().out
+    assert "nothing.csv" in capsys.readouterr().err
+
+
+def test_an_unknown_branch_is_3_and_leaves_the_table(
+    spark: SparkSession, warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(warehouse, events) == 0
+    before = table(warehouse).current_snapshot
+    assert ingest(warehouse, events, "--option", "branch=audit") == 3
+    assert "has no branch or tag 'audit'" in capsys.readouterr().err
+    assert table(warehouse).current_snapshot == before
 
 
 def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
@@ -114,27 +123,6 @@ def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
     assert re.search(r"^rows in all +5\b", output, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        ("InvalidRequestError", 2),
-        ("UnsupportedFeatureError", 2),
-        ("NoSuchTableError", 2),
-        ("NoSuchSnapshotError", 2),
-        ("TableAlreadyExistsError", 2),
-        ("CommitConflictError", 3),
-        ("ConcurrentChangeError", 3),
-        ("CommitStateUnknownError", 4),
-        ("StorageError", 1),
-        ("InvalidMetadataError", 1),
-        ("CatalogUnavailableError", 1),
-        ("NotAuthorizedError", 1),
-    ],
-)
-def test_each_kind_of_error_has_its_exit_code(error: str, code: int) -> None:
-    assert exit_code(error) == code
-
-
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
     done = subprocess.run(
@@ -146,8 +134,8 @@ def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2, done.stderr
-    assert "PATH_NOT_FOUND" in done.stdout
-    assert "Traceback" not in done.stdout
+    assert "error: [PATH_NOT_FOUND]" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_bad_arguments_are_2_and_name_the_argument(

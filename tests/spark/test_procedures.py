@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
-from iceberg_pyspark.spark.procedures.calls import PROCEDURES
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from tests.support.native_lake import sqlite_lake
 
 LATER = "TIMESTAMP '2099-01-01 00:00:00'"
@@ -314,7 +314,7 @@ def test_they_are_described(spark: SparkSession, folder: Path) -> None:
     actual = spark.sql("SHOW PROCEDURES IN kept.system").collect()
     assert sorted(row["procedure_name"] for row in actual) == sorted(PROCEDURES)
     described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()
-    assert "Removes old snapshots" in str(described)
+    assert PROCEDURES["expire_snapshots"].help in str(described)
 
 
 def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Path) -> None:

@@ -18,9 +18,11 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
-from iceberg_pyspark.spark.procedures import migrate, snapshot_table
-from iceberg_pyspark.spark.procedures.definition import ProcedureRun
+from iceberg_pyspark.spark.procedures import adoption, migrate
+from iceberg_pyspark.spark.procedures.calls import RUNS
+from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun
 from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.killed_process import around_writes, killed_at
 
@@ -74,7 +76,7 @@ def _run(folder: str, table: str, last_step: int, new_table: str | None = None) 
         return with_steps
 
     spark = _session()
-    module = migrate if new_table is None else snapshot_table
+    module = migrate if new_table is None else adoption
     for name in filter(module.__dict__.__contains__, _STEPS):
         setattr(module, name, stepping(getattr(module, name)))
     Database._write_once = stepping(Database._write_once)  # type: ignore[method-assign]
@@ -82,11 +84,12 @@ def _run(folder: str, table: str, last_step: int, new_table: str | None = None) 
     io = HookedFileIO(LocalFileIO(), around_writes(pass_step))
     catalog = SqlCatalog("spark_catalog", properties, io=io)
     arguments: dict[str, object] = {"table": table, "drop_backup": True}
-    procedure = migrate.MIGRATE
+    procedure = MIGRATE
     if new_table is not None:
         arguments = {"source_table": f"spark_catalog.{table}", "table": new_table}
-        procedure = snapshot_table.SNAPSHOT
-    procedure.run(ProcedureRun(procedure.name, spark, catalog, arguments, ("default",)))
+        procedure = SNAPSHOT
+    run = ProcedureRun(procedure.name, spark, catalog, arguments, ("default",))
+    RUNS[procedure.name](run)
 
 
 if __name__ == "__main__":

@@ -15,14 +15,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
-from iceberg_pyspark.spark.procedures.calls import PROCEDURES
-from iceberg_pyspark.spark.procedures.definition import DRY_RUN
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
-from jobs.maintain import flag_of
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from tests.support.deleted_rows import delete_keys, list_positions
 from tests.support.native_lake import session_catalog
 
-WITH_DRY_RUN = tuple(name for name, p in PROCEDURES.items() if DRY_RUN in p.optional)
+WITH_DRY_RUN = tuple(name for name, p in PROCEDURES.items() if p.has_dry_run)
 LATER = "2099-01-01 00:00:00"
 UNKNOWN_BEFORE = {
     "compute_partition_stats": {"partition_statistics_file"},
@@ -130,7 +128,7 @@ def table_with_work(catalog: TableCatalog, name: str) -> Table:
 
 def call_text(name: str, table: str, arguments: Mapping[str, Any]) -> str:
     """Return the CALL of a procedure in SQL."""
-    types = {**PROCEDURES[name].required, **PROCEDURES[name].optional}
+    types = {p.name: p.type for p in PROCEDURES[name].parameters}
     given = {"table": f"db.{table}", **arguments}
     texts = ", ".join(f"{k} => {_literal(types[k], v)}" for k, v in given.items())
     return f"CALL spark_catalog.system.{name}({texts})"
@@ -138,10 +136,16 @@ def call_text(name: str, table: str, arguments: Mapping[str, Any]) -> str:
 
 def job_arguments(name: str, table: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the arguments of `jobs/maintain.py` for a procedure."""
-    words = [name, "--table", f"spark_catalog.db.{table}"]
-    for parameter, value in arguments.items():
+    values = {**arguments, "table": f"spark_catalog.db.{table}"}
+    if name == "add_files":
+        values["source"] = values.pop("source_table").split("`")[-2]
+    words = [name.replace("_", "-")]
+    for p in PROCEDURES[name].parameters:
+        if p.name not in values:
+            continue
+        value = values[p.name]
         given = [f"{k}={v}" for k, v in value.items()] if isinstance(value, Mapping) else [value]
-        words += [word for one in given for word in (flag_of(parameter), str(one))]
+        words += [w for one in given for w in [*([] if p.is_required else [p.flag]), str(one)]]
     return words
 
 

@@ -1,6 +1,6 @@
-"""Creates an Iceberg table from the files of a Spark table, for `snapshot` and `migrate`.
+"""The procedures that adopt existing files: `add_files`, `register_table`, `snapshot`.
 
-The source files of a procedure: files of a folder, or of a table of Spark's own catalog.
+Their source files, also those of `migrate`, are in a folder or in a table of Spark's own catalog.
 """
 
 from __future__ import annotations
@@ -14,18 +14,31 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.changes.new_table import NewTable
-from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
-from iceberg_pyspark.spark.bridge.session_tables import SessionTable, session_table
+from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable, session_table
+from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Row, Run
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spec.manifests import DataFileFormat
+from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.table.commits.add_files import FileImport
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted, quoted_name
+from iceberg_pyspark.storage.files.places import is_below
+from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
 from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.create_table import new_table_properties, planned_table
+from iceberg_pyspark.table.commits.create_table import (
+    create_namespace_if_absent,
+    new_table_properties,
+    planned_table,
+)
 from iceberg_pyspark.table.commits.partition_folders import partition_texts, spelled_as
+from iceberg_pyspark.table.maintenance import procedures
 from iceberg_pyspark.table.progress import Progress
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -170,3 +183,97 @@ def check_folders(
                 f"{folder} is not there, where Spark's catalog has files of {table}; drop that "
                 "partition, or give ignore_missing_files => true"
             )
+
+
+_TOTALS = ("total-records", "total-data-files")
+
+
+def _register_table(run: ProcedureRun) -> tuple[Row, ...]:
+    table = run.catalog.register_table(
+        run.identifier, run.required("metadata_file"), dry_run=run.is_dry
+    )
+    snapshot = table.metadata.current_snapshot
+    if snapshot is None:
+        return ((None, None, None),)
+    totals = (snapshot.summary.get(name) for name in _TOTALS)
+    return ((snapshot.snapshot_id, *(None if t is None else int(t) for t in totals)),)
+
+
+def _add_files(run: ProcedureRun) -> AddedFiles:
+    source = _source(run)
+    # add_files always looks for files that the table already has, whatever check_duplicate_files
+    # says, and it chooses its own parallelism.
+    return run.table.add_files(
+        source.location,
+        file_format=source.file_format,
+        partition_filter=run.given_arguments.get("partition_filter"),
+        partitions=source.partitions,
+        nested_folders=not source.is_table,
+        dry_run=run.is_dry,
+        progress=run.progress,
+    )
+
+
+def _source(run: ProcedureRun) -> SourceFiles:
+    """Return the files of `source_table` of CALL, or of `source` in the job."""
+    name = run.given_arguments.get("source")
+    if name is None:
+        name = run.required("source_table")
+    elif is_path(name):
+        return SourceFiles(location=name, file_format=run.given_arguments["file_format"])
+    levels = parse_levels(name)
+    return folder_source(levels) or table_source(run.spark, levels)[1]
+
+
+def snapshot(run: ProcedureRun) -> SnapshotTable:
+    """Create a table from the files of one of Spark's own tables, which stays unchanged."""
+    spark = run.spark
+    source, files = table_source(spark, parse_levels(run.required("source_table")))
+    _check_name_is_free(run)
+    new_properties = run.given_arguments.get("properties", {})
+    if GC_ENABLED.of({GC_ENABLED.name: "false", **new_properties}):
+        raise InvalidRequestError(
+            f"snapshot: {GC_ENABLED.name} must be false, so that nothing deletes files of "
+            f"{source}; leave the property out, and set it once {source} no longer exists"
+        )
+    properties = {
+        **properties_of(source),
+        **new_properties,
+        "snapshot": "true",
+        GC_ENABLED.name: "false",
+    }
+    planned = plan_of(
+        run.catalog, run.identifier, source, properties, run.given_arguments.get("location")
+    )
+    location = planned.metadata.location
+    if is_below(location, source.location) or is_below(source.location, location):
+        raise InvalidRequestError(
+            f"snapshot: the new table would be at {location}, in the same folders as {source} at "
+            f"{source.location}; give a location outside of them"
+        )
+    creation = import_of(run.catalog, planned, files, run.progress)
+    if not run.given_arguments.get("ignore_missing_files", False):
+        check_folders(spark, source, creation.partitions_without_files)
+    result = creation.plan_creation() if run.is_dry else creation.create()[1]
+    return SnapshotTable(imported_files_count=result.added_files_count)
+
+
+def _check_name_is_free(run: ProcedureRun) -> None:
+    """Raise `TableAlreadyExistsError` if the name would hide one of Spark's own tables."""
+    if run.catalog.name != SESSION_CATALOG:
+        return
+    levels = run.identifier.levels
+    catalog = run.spark.catalog
+    if catalog.tableExists(quoted_name((SESSION_CATALOG, *levels))):
+        raise TableAlreadyExistsError(
+            f"{SESSION_CATALOG}.{run.identifier} already exists; give the new table another name"
+        )
+    if not run.is_dry:
+        create_namespace_if_absent(run.catalog, run.identifier.namespace)
+
+
+RUNS: Mapping[str, Run] = {
+    procedures.ADD_FILES.name: _add_files,
+    procedures.REGISTER_TABLE.name: _register_table,
+    procedures.SNAPSHOT.name: snapshot,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, ValuesView
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,57 +20,36 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureDefinition,
     ProcedureRows,
 )
-from iceberg_pyspark.spark.procedures import (
-    changelog,
-    clean_up,
-    migrate,
-    register,
-    rewrites,
-    snapshot_table,
-    snapshots,
-)
-from iceberg_pyspark.spark.procedures import executor_sketches as statistics
-from iceberg_pyspark.spark.procedures import rewrites as rewrite_table_path
-from iceberg_pyspark.spark.procedures.definition import (
+from iceberg_pyspark.spark.procedures import adoption, maintenance, migrate, snapshots
+from iceberg_pyspark.spark.procedures.procedure_run import (
     NoTableToCallError,
-    Procedure,
     ProcedureRun,
+    Result,
+    Row,
+    Run,
 )
-from iceberg_pyspark.spark.progress.task_counts import described_jobs
+from iceberg_pyspark.spark.progress import described_jobs
 from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.maintenance.copy.rewrite_table_path import RewrittenTablePath
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Procedure
+from iceberg_pyspark.table.maintenance.removal.remove_orphan_files import OrphanFiles
 from iceberg_pyspark.table.progress import LoggedProgress
+from iceberg_pyspark.table.statistics.partition_statistics import ComputedPartitionStatistics
+from iceberg_pyspark.table.statistics.table_statistics import ComputedTableStatistics
 
 _log = get_logger(__name__)
 
 SYSTEM = "system"
-PROCEDURES: Mapping[str, Procedure] = {
-    procedure.name: procedure
-    for procedure in (
-        register.ADD_FILES,
-        snapshots.ANCESTORS_OF,
-        snapshots.CHERRYPICK_SNAPSHOT,
-        statistics.COMPUTE_PARTITION_STATS,
-        statistics.COMPUTE_TABLE_STATS,
-        changelog.CREATE_CHANGELOG_VIEW,
-        clean_up.EXPIRE_SNAPSHOTS,
-        snapshots.FAST_FORWARD,
-        migrate.MIGRATE,
-        snapshots.PUBLISH_CHANGES,
-        register.REGISTER_TABLE,
-        clean_up.REMOVE_ORPHAN_FILES,
-        rewrites.REWRITE_DATA_FILES,
-        rewrites.REWRITE_EQUALITY_DELETES,
-        rewrites.REWRITE_MANIFESTS,
-        rewrites.REWRITE_POSITION_DELETE_FILES,
-        rewrite_table_path.REWRITE_TABLE_PATH,
-        snapshots.ROLLBACK_TO_SNAPSHOT,
-        snapshots.ROLLBACK_TO_TIMESTAMP,
-        snapshots.SET_CURRENT_SNAPSHOT,
-        snapshot_table.SNAPSHOT,
-    )
+RUNS: Mapping[str, Run] = {
+    **adoption.RUNS,
+    **maintenance.RUNS,
+    **migrate.RUNS,
+    **snapshots.RUNS,
 }
-"""All procedures by name."""
+"""The functions of all procedures by name."""
+
+_NO_LIST = "N/A"
 
 
 def procedure_names(namespace: Namespace) -> tuple[str, ...]:
@@ -90,19 +70,12 @@ def procedure_definition(namespace: Namespace, name: str) -> ProcedureDefinition
         schema = schema.add(column_name, column.type, column.is_nullable)
     return ProcedureDefinition(
         name=procedure.name,
-        description=procedure.description,
-        parameters=(
-            *_parameters(procedure.required, is_required=True),
-            *_parameters(procedure.optional, is_required=False),
+        description=procedure.help,
+        parameters=tuple(
+            ProcedureArgument(name=p.name, type=p.type, is_required=p.is_required, comment=p.help)
+            for p in procedure.call_parameters
         ),
         schema=schema.json(),
-    )
-
-
-def _parameters(types: Mapping[str, str], *, is_required: bool) -> tuple[ProcedureArgument, ...]:
-    return tuple(
-        ProcedureArgument(name=name, type=type_, is_required=is_required)
-        for name, type_ in types.items()
     )
 
 
@@ -120,7 +93,7 @@ def call_procedure(
     For a missing table, Spark's own error is raised, with the condition `TABLE_OR_VIEW_NOT_FOUND`.
     """
     procedure = PROCEDURES[name]
-    types = {**procedure.required, **procedure.optional}
+    types = {p.name: p.type for p in procedure.call_parameters}
     values: dict[str, Any] = dict(arguments)
     for parameter, value in values.items():
         items = value.values() if isinstance(value, dict) else value
@@ -135,7 +108,7 @@ def call_procedure(
     run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog, progress)
     try:
         with described_jobs(spark.sparkContext, f"iceberg-py {subject}"):
-            rows = procedure.run(run)
+            rows = _rows(procedure, RUNS[name](run))
     except NoTableToCallError as e:
         spark.table(quoted_name(_full_name(run)))
         # a view has the name
@@ -144,6 +117,25 @@ def call_procedure(
         # only fast_forward has this argument
         recache_table(bridge, _full_name(run), values.get("branch"))
     return ProcedureRows(rows=rows)
+
+
+def _rows(procedure: Procedure, result: Result) -> tuple[Row, ...]:
+    """Return a result as the rows of CALL, which are those of the JVM connector."""
+    match result:
+        case tuple():
+            return result
+        case OrphanFiles():
+            return tuple((location,) for location in result.orphan_file_locations)
+        case RewrittenTablePath(file_list_location=None):
+            result = replace(result, file_list_location=_NO_LIST)
+        # a dry run, which has no file, has a null in the row
+        case ComputedTableStatistics(statistics_file=None) if not result.distinct_counts:
+            return ()
+        case ComputedPartitionStatistics(partition_statistics_file=None) if (
+            not result.partition_count
+        ):
+            return ()
+    return (tuple(getattr(result, name) for name in procedure.columns),)
 
 
 def _full_name(run: ProcedureRun) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ new table is committed, any failure restores the name of the source. No file is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -39,23 +39,19 @@ from iceberg_pyspark.spark.bridge.session_tables import (
     current_namespace,
 )
 from iceberg_pyspark.spark.procedures.adoption import (
+    MigratedTable,
     check_folders,
     import_of,
     plan_of,
     properties_of,
     table_source,
 )
-from iceberg_pyspark.spark.procedures.definition import (
-    DRY_RUN,
-    Column,
-    Procedure,
-    ProcedureRun,
-    Row,
-)
+from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Run
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.table.commits.add_files import AddedFiles
 from iceberg_pyspark.table.commits.create_table import create_namespace_if_absent
+from iceberg_pyspark.table.maintenance import procedures
 from iceberg_pyspark.table.progress import Progress
 
 _BACKUP = "_BACKUP_"
@@ -65,9 +61,11 @@ _PROVIDER = "provider"
 _log = get_logger(__name__)
 
 
-def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
+def migrate(run: ProcedureRun) -> MigratedTable:
+    """Replace a table by an Iceberg table with the same files."""
     spark, arguments = run.spark, run.given_arguments
-    if arguments.get("parallelism", 1) < 1:
+    parallelism = run.arguments.get("parallelism")
+    if parallelism is not None and parallelism < 1:
         raise InvalidRequestError("migrate: parallelism must be larger than 0")
     identifier = _identifier(run)
     catalog = _session_catalog(run)
@@ -97,12 +95,12 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
         creation = import_of(catalog, planned_table, files, run.progress)
         if not ignores_missing:
             check_folders(spark, source, creation.partitions_without_files)
-        return ((creation.plan_creation().added_files_count,),)
+        return MigratedTable(migrated_files_count=creation.plan_creation().added_files_count)
     with _set_aside(spark, source, backup_name) as backup:
         result = _take_over(spark, catalog, planned_table, backup, ignores_missing, run.progress)
     if arguments.get("drop_backup", False):
         _forget(spark, backup)
-    return ((result.added_files_count,),)
+    return MigratedTable(migrated_files_count=result.added_files_count)
 
 
 def _identifier(run: ProcedureRun) -> TableIdentifier:
@@ -275,18 +273,4 @@ def _forget(spark: SparkSession, backup: SessionTable) -> None:
         _log.warning("migrated, but the backup %s could not be dropped: %s", backup, e)
 
 
-MIGRATE = Procedure(
-    name="migrate",
-    description="Makes a table of Spark's own an Iceberg table, with the files that it has",
-    required={"table": "string"},
-    optional={
-        "properties": "map<string,string>",
-        "drop_backup": "boolean",
-        "backup_table_name": "string",
-        "parallelism": "int",
-        "ignore_missing_files": "boolean",
-        DRY_RUN: "boolean",
-    },
-    columns={"migrated_files_count": Column(type="long")},
-    run=_migrate,
-)
+RUNS: Mapping[str, Run] = {procedures.MIGRATE.name: migrate}

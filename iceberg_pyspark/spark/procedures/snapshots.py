@@ -1,19 +1,17 @@
-"""The procedures that move branches between snapshots."""
+"""The procedures that move branches between snapshots, and list or compare snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from iceberg_pyspark.changes import ref_changes
 from iceberg_pyspark.changes.cherry_picks import staged_snapshot
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.changelog.view import Changelog, changes_of_catalog, view_name
+from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Row, Run
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
-
-_ID = Column(type="long")
-_FROM_AND_TO = {"previous_snapshot_id": _ID, "current_snapshot_id": _ID}
-_PICK_COLUMNS = {"source_snapshot_id": _ID, "current_snapshot_id": _ID}
+from iceberg_pyspark.table.maintenance import procedures
 
 
 def _move_main(run: ProcedureRun, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Row:
@@ -42,7 +40,7 @@ def _set_current_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     return (_move_main(run, lambda s: s.set_current_snapshot(snapshot_id)),)
 
 
-def _cherry_pick_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
+def _cherrypick_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     source_id = run.required("snapshot_id")
     _, current_id = _move_main(run, lambda s: s.cherry_pick(source_id))
     return ((source_id, current_id),)
@@ -71,81 +69,30 @@ def _ancestors_of(run: ProcedureRun) -> tuple[Row, ...]:
     metadata = run.table.metadata
     snapshot_id = run.given_arguments.get("snapshot_id")
     start = metadata.snapshot_or_current(snapshot_id)
-    return tuple((s.snapshot_id, s.timestamp_ms) for s in ancestors_of(metadata, start))
+    return tuple((s.snapshot_id, s.timestamp_ms) for s in ref_changes.ancestors_of(metadata, start))
 
 
-ROLLBACK_TO_SNAPSHOT = Procedure(
-    name="rollback_to_snapshot",
-    description="Points main back at one of its ancestors",
-    required={"table": "string", "snapshot_id": "bigint"},
-    optional={},
-    columns=_FROM_AND_TO,
-    run=_rollback_to_snapshot,
-    changes_rows=True,
-)
+def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
+    arguments = dict(run.given_arguments)
+    name = view_name(arguments.pop("changelog_view", None), run.identifier.name)
+    identifier = run.identifier
+    levels = (run.catalog.name, *identifier.levels)
+    read = changes_of_catalog(run.spark, levels)
+    table = run.table
+    changelog = Changelog(**arguments).of(
+        str(identifier), table.metadata, read, case_sensitive=table.case_sensitive
+    )
+    changelog.createOrReplaceTempView(name)
+    return ((name,),)
 
-ROLLBACK_TO_TIMESTAMP = Procedure(
-    name="rollback_to_timestamp",
-    description="Points main back at its newest ancestor before a time",
-    required={"table": "string", "timestamp": "timestamp"},
-    optional={},
-    columns=_FROM_AND_TO,
-    run=_rollback_to_timestamp,
-    changes_rows=True,
-)
 
-SET_CURRENT_SNAPSHOT = Procedure(
-    name="set_current_snapshot",
-    description="Points main at any snapshot",
-    required={"table": "string"},
-    optional={"snapshot_id": "bigint", "ref": "string"},
-    columns={
-        "previous_snapshot_id": Column(type="long", is_nullable=True),
-        "current_snapshot_id": _ID,
-    },
-    run=_set_current_snapshot,
-    changes_rows=True,
-)
-
-CHERRYPICK_SNAPSHOT = Procedure(
-    name="cherrypick_snapshot",
-    description="Makes the changes of a snapshot on main",
-    required={"table": "string", "snapshot_id": "bigint"},
-    optional={},
-    columns=_PICK_COLUMNS,
-    run=_cherry_pick_snapshot,
-    changes_rows=True,
-)
-
-PUBLISH_CHANGES = Procedure(
-    name="publish_changes",
-    description="Makes the changes on main that wait under an id",
-    required={"table": "string", "wap_id": "string"},
-    optional={},
-    columns=_PICK_COLUMNS,
-    run=_publish_changes,
-    changes_rows=True,
-)
-
-FAST_FORWARD = Procedure(
-    name="fast_forward",
-    description="Moves a branch forward to where another branch or tag is",
-    required={"table": "string", "branch": "string", "to": "string"},
-    optional={},
-    columns={
-        "branch_updated": Column(type="string"),
-        "previous_ref": Column(type="long", is_nullable=True),
-        "updated_ref": _ID,
-    },
-    run=_fast_forward,
-    changes_rows=True,
-)
-
-ANCESTORS_OF = Procedure(
-    name="ancestors_of",
-    description="A snapshot, by default the current one, and those that it came from",
-    required={"table": "string"},
-    optional={"snapshot_id": "bigint"},
-    columns=dict.fromkeys(("snapshot_id", "timestamp"), Column(type="long", is_nullable=True)),
-    run=_ancestors_of,
-)
+RUNS: Mapping[str, Run] = {
+    procedures.ANCESTORS_OF.name: _ancestors_of,
+    procedures.CHERRYPICK_SNAPSHOT.name: _cherrypick_snapshot,
+    procedures.CREATE_CHANGELOG_VIEW.name: _create_changelog_view,
+    procedures.FAST_FORWARD.name: _fast_forward,
+    procedures.PUBLISH_CHANGES.name: _publish_changes,
+    procedures.ROLLBACK_TO_SNAPSHOT.name: _rollback_to_snapshot,
+    procedures.ROLLBACK_TO_TIMESTAMP.name: _rollback_to_timestamp,
+    procedures.SET_CURRENT_SNAPSHOT.name: _set_current_snapshot,
+}

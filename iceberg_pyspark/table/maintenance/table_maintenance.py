@@ -28,6 +28,7 @@ from iceberg_pyspark.table.maintenance.copy.rewrite_table_path import (
     RewrittenTablePath,
     TablePathRewrite,
 )
+from iceberg_pyspark.table.maintenance.procedures import PrefixMismatchMode
 from iceberg_pyspark.table.maintenance.removal.deleted_files import deleting_threads
 from iceberg_pyspark.table.maintenance.removal.expire_snapshots import (
     ExpiredSnapshots,
@@ -37,7 +38,6 @@ from iceberg_pyspark.table.maintenance.removal.orphan_files import Inventory, St
 from iceberg_pyspark.table.maintenance.removal.remove_orphan_files import (
     OrphanFiles,
     OrphanRemoval,
-    PrefixMismatchMode,
 )
 from iceberg_pyspark.table.maintenance.rewrites.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupRunner
@@ -85,19 +85,17 @@ class TableMaintenance:
         older_than: datetime | int | None = None,
         retain_last: int | None = None,
         max_concurrent_deletes: int | None = None,
-        stream_results: bool = True,
         snapshot_ids: Collection[int] = (),
         clean_expired_metadata: bool = False,
         dry_run: bool = False,
     ) -> ExpiredSnapshots:
-        """Remove old snapshots, branches and tags, then the files that only they need.
+        """Remove old snapshots, branches and tags, and the files that only they need.
 
         Specification, "Snapshot Retention Policy": each branch keeps its last `retain_last`
         snapshots and the snapshots not older than `older_than`, a datetime (UTC if it has no time
         zone) or milliseconds since 1970. A branch's own settings take precedence; the properties
         `history.expire.*` replace arguments that are None. `snapshot_ids` expire at any age.
-        `clean_expired_metadata` also removes unused schemas and partition specs. `stream_results`
-        has no effect: files are never collected in memory.
+        `clean_expired_metadata` also removes unused schemas and partition specs.
 
         `dry_run` only counts what would be removed. A second run changes nothing. Raises
         `InvalidRequestError` if `gc.enabled` is false or a branch or tag points at one of
@@ -182,8 +180,9 @@ class TableMaintenance:
         inventory: Inventory | None = None,
         force: bool = False,
     ) -> OrphanFiles:
-        """Delete the unneeded files in the table's own folder, or in `location` inside the folder.
+        """Delete old files in the table's folder that the table does not need.
 
+        The folder is the table's own, or with `location` one inside it.
         The table needs its metadata files and those of its log, the version hint, statistics files,
         manifest lists, manifests, and the data and delete files of all its snapshots. All other
         files that were last changed before `older_than` (as in `expire_snapshots`; three days ago
@@ -228,21 +227,20 @@ class TableMaintenance:
     def rewrite_manifests(
         self,
         *,
-        use_caching: bool = False,
         spec_id: int | None = None,
         sort_by: Sequence[str] = (),
         dry_run: bool = False,
     ) -> RewrittenManifests:
-        """Rewrite the manifests of one partition spec, so that each has files of few partitions.
+        """Rewrite manifests, so that each has the files of few partitions.
 
-        The new manifests have about `commit.manifest.target-size-bytes`. `spec_id` None means the
-        table's current spec. `sort_by` names partition fields, by whose values the files are
-        sorted; empty means all fields of the spec in their order. Every file keeps its snapshot,
-        its sequence numbers and its row ids. `use_caching` has no effect: read entries are kept on
-        disk. `dry_run` only counts what would be written. Manifests that are already sorted stay,
-        so a second run changes nothing. Raises `InvalidRequestError` for an unknown spec or field,
-        `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do not),
-        `CommitConflictError` and `CommitStateUnknownError`.
+        These are the manifests of one partition spec. The new manifests have about
+        `commit.manifest.target-size-bytes`. `spec_id` None means the table's current spec.
+        `sort_by` names partition fields, by whose values the files are sorted; empty means all
+        fields of the spec in their order. Every file keeps its snapshot, its sequence numbers and
+        its row ids. `dry_run` only counts what would be written. Manifests that are already sorted
+        stay, so a second run changes nothing. Raises `InvalidRequestError` for an unknown spec or
+        field, `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do
+        not), `CommitConflictError` and `CommitStateUnknownError`.
         """
         if spec_id is not None:
             check_whole_number("spec_id", spec_id)
@@ -264,7 +262,7 @@ class TableMaintenance:
         create_file_list: bool = True,
         dry_run: bool = False,
     ) -> RewrittenTablePath:
-        """Write the table's metadata with other paths, for a copy of the table elsewhere.
+        """Write metadata for a copy of the table elsewhere, and a list of files to copy.
 
         Specification, "Table Metadata". Metadata files, manifest lists, manifests, position delete
         files and deletion vectors are written to `staging_location` (by default a new folder beside
@@ -303,14 +301,14 @@ class TableMaintenance:
         where: str | Predicate | None = None,
         dry_run: bool = False,
     ) -> RewrittenDeleteFiles:
-        """Rewrite position delete files, and remove those that no longer delete anything.
+        """Rewrite position delete files, from version 3 on as deletion vectors.
 
-        In version 3 all become deletion vectors, one for each data file (specification, "Deletion
-        Vectors"). In version 2 the files of a partition are combined, according to `options`:
-        `rewrite-all`, `min-input-files` (5), `target-file-size-bytes` (64 MiB),
-        `min-file-size-bytes` (75 % of it), `max-file-size-bytes` (180 %). `where` selects only
-        deletes of data files that may hold matching rows. A data file without remaining rows is
-        removed.
+        Those that no longer delete anything are removed. In version 3 all become deletion vectors,
+        one for each data file (specification, "Deletion Vectors"). In version 2 the files of a
+        partition are combined, according to `options`: `rewrite-all`, `min-input-files` (5),
+        `target-file-size-bytes` (64 MiB), `min-file-size-bytes` (75 % of it), `max-file-size-bytes`
+        (180 %). `where` selects only deletes of data files that may hold matching rows. A data file
+        without remaining rows is removed.
 
         `dry_run` counts what would be written; it writes files, and removes them. A second run
         changes nothing. Raises `InvalidRequestError` for an unknown option, `ConcurrentChangeError`
@@ -335,7 +333,7 @@ class TableMaintenance:
         return result
 
     def rewrite_equality_deletes(self, *, dry_run: bool = False) -> RewrittenDeleteFiles:
-        """Replace equality deletes by deletes of the same rows by position.
+        """Replace equality deletes by position deletes of the same rows.
 
         Scans then no longer need to compare values. This process reads the data files that the
         deletes apply to and writes deletion vectors, which include the rows deleted before, or
@@ -357,15 +355,15 @@ class TableMaintenance:
         dry_run: bool = False,
         sketch_scan: SketchScan | None = None,
     ) -> ComputedTableStatistics:
-        """Count the distinct values of columns, for join planning, in a new statistics file.
+        """Count the distinct values of columns, which helps to plan joins.
 
-        Specification, "Table Statistics". The statistics are of the current snapshot, or of
-        `snapshot_id`, and of all columns that are not structs, lists or maps, or of `columns`,
-        which may name fields of structs (`s.a`). They replace other statistics of the snapshot; a
-        file that this package wrote of the same columns is kept, and no row is read.
-        Counts of more than 4,096 values are estimates, with a standard deviation of 1.6 %. As in
-        Java, empty strings are not counted. Rows are read a batch at a time; deleted rows are not
-        counted.
+        Specification, "Table Statistics": a new statistics file has the counts. They are of the
+        current snapshot, or of `snapshot_id`, and of all columns that are not structs, lists or
+        maps, or of `columns`, which may name fields of structs (`s.a`). They replace other
+        statistics of the snapshot; a file that this package wrote of the same columns is kept, and
+        no row is read. Counts of more than 4,096 values are estimates, with a standard deviation of
+        1.6 %. As in Java, empty strings are not counted. Rows are read a batch at a time; deleted
+        rows are not counted.
 
         `dry_run` counts and writes nothing. `sketch_scan` reads the rows, in this process or on
         Spark's executors. Raises `NoSuchSnapshotError`, `InvalidRequestError` for a column that is
@@ -386,11 +384,11 @@ class TableMaintenance:
     def compute_partition_stats(
         self, *, snapshot_id: int | None = None, dry_run: bool = False
     ) -> ComputedPartitionStatistics:
-        """Count rows, files and deletes of each partition, in a new partition statistics file.
+        """Count rows, files and deletes of each partition.
 
-        Specification, "Partition Statistics". The statistics are of the current snapshot, or of
-        `snapshot_id`. If an ancestor has such a file, only later commits are counted; a snapshot
-        that already has a file keeps it. The file is in the table's format
+        Specification, "Partition Statistics": a new file has the counts. They are of the current
+        snapshot, or of `snapshot_id`. If an ancestor has such a file, only later commits are
+        counted; a snapshot that already has a file keeps it. The file is in the table's format
         (`write.format.default`), and `Table.partition_statistics` reads it.
 
         `dry_run` counts and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError` for

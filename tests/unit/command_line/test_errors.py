@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
-from iceberg_pyspark.command_line.group import options_first
+from iceberg_pyspark.command_line.exit_codes import ExitCode
+from iceberg_pyspark.command_line.group import exit_code_of, options_first
+from iceberg_pyspark.command_line.invocation import Invocation
+from iceberg_pyspark.command_line.quiet_spark import spark_errors
 from iceberg_pyspark.errors import (
+    CatalogError,
     CatalogUnavailableError,
     CommitConflictError,
     CommitStateUnknownError,
     ConcurrentChangeError,
+    InvalidRequestError,
+    NoSuchTableError,
     NotAuthorizedError,
     StorageError,
+    TableAlreadyExistsError,
     TableRecreatedError,
+    UnsupportedFeatureError,
 )
+from jobs import ingest, maintain
 from tests.support.documentation import DOCS
 from tests.unit.command_line.conftest import Run
 
@@ -29,8 +40,8 @@ from tests.unit.command_line.conftest import Run
         (("schema", "db.x"), 3, "table db.x is not in catalog"),
         (("list", "nowhere"), 3, "namespace nowhere is not in catalog"),
         (("create", "table", "db.t", "--schema", "id INT"), 4, "db.t"),
-        (("scan", "db.t", "--filter", "id >"), 1, "id >"),
-        (("scan", "db.t", "--columns", "nothing"), 1, "nothing"),
+        (("scan", "db.t", "--filter", "id >"), 2, "id >"),
+        (("scan", "db.t", "--columns", "nothing"), 2, "nothing"),
         (("scan", "db.t", "--limit", "-1"), 2, "iceberg-py scan --help"),
         (("schema",), 2, "iceberg-py schema --help"),
         (("sing",), 2, "iceberg-py --help"),
@@ -52,7 +63,7 @@ def test_an_error_is_one_line_and_a_code(
 
 def test_an_unconfigured_default_makes_no_folder(run: Run, tmp_path: Path) -> None:
     answer = run("list", warehouse=None)
-    assert answer.code == 1
+    assert answer.code == 2
     assert "--warehouse" in answer.errors
     assert not (tmp_path / "iceberg-warehouse").exists()
 
@@ -61,20 +72,78 @@ def test_a_property_without_its_value_is_not_repeated(run: Run) -> None:
     assert "hush-hush" not in run("list", "--property", "hush-hush").errors
 
 
+CODES: Sequence[tuple[BaseException, ExitCode]] = (
+    (StorageError("why"), ExitCode.FAILED),
+    (CatalogError("why"), ExitCode.FAILED),
+    (OSError("why"), ExitCode.FAILED),
+    (RuntimeError("why"), ExitCode.FAILED),
+    (InvalidRequestError("why"), ExitCode.WRONG_REQUEST),
+    (UnsupportedFeatureError("why"), ExitCode.WRONG_REQUEST),
+    (NoSuchTableError("why"), ExitCode.NOT_FOUND),
+    (TableRecreatedError("why"), ExitCode.NOT_FOUND),
+    (TableAlreadyExistsError("why"), ExitCode.ALREADY_EXISTS),
+    (NotAuthorizedError("why"), ExitCode.NOT_AUTHORIZED),
+    (CatalogUnavailableError("why"), ExitCode.UNAVAILABLE),
+    (CommitConflictError("why"), ExitCode.CONFLICT),
+    (ConcurrentChangeError("why"), ExitCode.CONFLICT),
+    (CommitStateUnknownError("why"), ExitCode.UNKNOWN),
+    (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+)
+
+
+@pytest.mark.parametrize(("error", "code"), CODES, ids=lambda value: type(value).__name__)
+def test_the_command_and_the_jobs_end_with_one_code(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    code: ExitCode,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    text = str(error)
+    monkeypatch.setattr(Invocation, "table", fail)
+    answer = run("maintain", "rewrite-manifests", "db.t")
+    assert answer.code == code
+    assert text in answer.errors
+    for job, start in ((maintain, "install"), (ingest, "read_input")):
+        monkeypatch.setattr(job, "SparkSession", MagicMock())
+        monkeypatch.setattr(job, start, fail)
+    with pytest.raises(SystemExit) as ended:
+        maintain.app(["rewrite-manifests", "lake.db.t"])
+    assert ended.value.code == code
+    assert text in capsys.readouterr().err
+    assert ingest.main(["--from", "csv", "/in", "--to", "db.t"]) == code
+    assert text in capsys.readouterr().err
+
+
+def test_every_code_is_tried() -> None:
+    others = {ExitCode.DONE, ExitCode.DAMAGED}
+    assert {code for _, code in CODES} == {*ExitCode} - others
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (TableRecreatedError(""), ExitCode.NOT_FOUND),
-        (NotAuthorizedError(""), ExitCode.NOT_AUTHORIZED),
-        (CatalogUnavailableError(""), ExitCode.UNAVAILABLE),
-        (CommitConflictError(""), ExitCode.CONFLICT),
-        (ConcurrentChangeError(""), ExitCode.CONFLICT),
-        (CommitStateUnknownError(""), ExitCode.UNKNOWN),
-        (StorageError(""), ExitCode.FAILED),
+        (AnalysisException("no such column"), ExitCode.WRONG_REQUEST),
+        (ParseException("no such column"), ExitCode.WRONG_REQUEST),
+        (PySparkException("no such column"), ExitCode.FAILED),
+        (
+            PySparkException("no such column\n(iceberg_pyspark.errors.CommitConflictError)"),
+            ExitCode.CONFLICT,
+        ),
     ],
 )
-def test_codes_of_errors(error: Exception, code: ExitCode) -> None:
-    assert code_of(error) is code
+def test_what_spark_refuses_is_a_wrong_request(
+    capsys: pytest.CaptureFixture[str], error: Exception, code: ExitCode
+) -> None:
+    def work() -> None:
+        with spark_errors():
+            raise error
+
+    assert exit_code_of(work) == code
+    assert capsys.readouterr().err == "error: no such column\n"
 
 
 def test_every_code_is_documented() -> None:

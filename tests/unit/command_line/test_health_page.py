@@ -169,7 +169,7 @@ def test_the_command_writes_it(run: Run, tmp_path: Path) -> None:
     both = run("health", "db.t", "--html", str(path), "--json")
     assert both.json["table"] == "db.t"
     refused = run("health", "db.t", "--html", str(tmp_path / "none" / "x.html"))
-    assert refused.code == 1
+    assert refused.code == 2
     assert "cannot be written" in refused.errors
 
 
@@ -179,7 +179,7 @@ def test_without_matplotlib_it_says_what_to_install(
     run("create", "table", "db.t", "--schema", "id INT")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     refused = run("health", "db.t", "--html", "x.html")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "pip install 'iceberg-pyspark[health]'" in refused.errors
     assert not Path("x.html").exists()
     assert run("health", "db.t").code == 0

@@ -229,7 +229,7 @@ def test_an_inventory_that_cannot_be_used_is_refused(
     if text is not None:
         Path(name).write_text(text, encoding="utf-8")
     refused = run("maintain", "remove-orphan-files", "db.t", "--inventory", name)
-    assert refused.code == 1
+    assert refused.code == 2
     assert message in refused.errors
 
 
@@ -243,7 +243,7 @@ def test_stores_that_are_the_same_are_named(run: Run, table: ice.Table) -> None:
     )
     commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=(entry,)))
     call = ("maintain", "remove-orphan-files", "db.t", "--plan", "--json")
-    assert run(*call).code == 1
+    assert run(*call).code == 2
     assert run(*call, "--prefix-mismatch-mode", "ignore").json == []
     assert run(*call, "--prefix-mismatch-mode", "delete").json == [
         {"orphan_file_location": str(file)}
@@ -265,7 +265,7 @@ def test_files_of_a_partition_are_added(run: Run, table: ice.Table) -> None:
     }
     assert new.refresh().scan().to_arrow()["p"].to_pylist() == ["x"]
     refused = run(*call, "--plan")
-    assert refused.code == 1
+    assert refused.code == 2
     assert "would duplicate their rows" in refused.errors
 
 

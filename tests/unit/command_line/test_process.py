@@ -21,17 +21,25 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def test_help_and_completion_import_nothing_heavy(environment: dict[str, str]) -> None:
-    code = (
-        "import sys; from iceberg_pyspark.command_line.application import app\n"
-        "app(['scan', '--help'], standalone_mode=False)\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "--snapshot-id" in done.stdout
     heavy = {"pyspark", "pyarrow", "numpy", "sqlalchemy", "fsspec", "sqlglot", "datafusion"}
-    assert heavy.isdisjoint(done.stderr.split())
+    for command, word in (
+        (["scan"], "--snapshot-id"),
+        (["maintain", "expire-snapshots"], "--plan"),
+    ):
+        code = (
+            "import sys; from iceberg_pyspark.command_line.application import app\n"
+            f"app([*{command}, '--help'], standalone_mode=False)\n"
+            "print(*sys.modules, file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert word in done.stdout
+        assert heavy.isdisjoint(done.stderr.split())
     request = {**environment, "_ICEBERG_PY_COMPLETE": "complete_bash"}
     request.update(COMP_WORDS="iceberg-py prop", COMP_CWORD="1")
     done = subprocess.run(COMMAND, env=request, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Python, the job and `iceberg-py` have the procedures of CALL, with their parameters.
+"""Python, the job and `iceberg-py` have the procedures of CALL, as they are declared.
 
 What an interface leaves out is listed here, with the reason.
 """
@@ -14,9 +14,15 @@ import typer
 
 from iceberg_pyspark import IcebergSession, SparkTable, Table, TableCatalog
 from iceberg_pyspark.command_line.application import app
-from iceberg_pyspark.spark.procedures.calls import PROCEDURES
-from iceberg_pyspark.spark.procedures.definition import DRY_RUN, Procedure
+from iceberg_pyspark.spark.procedures.calls import RUNS, procedure_definition
 from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
+from iceberg_pyspark.table.maintenance.procedures import (
+    MAINTENANCE,
+    PROCEDURES,
+    Interface,
+    Parameter,
+    Procedure,
+)
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from jobs import maintain as job
 
@@ -30,91 +36,107 @@ OF_REFS: Mapping[str, str] = {
 }
 """Procedures that move a branch, with their methods of `table.manage_snapshots()`."""
 PYTHON: Mapping[str, Callable[..., Any]] = {
+    **{p.name: getattr(TableMaintenance, p.name) for p in MAINTENANCE if p.name != "add_files"},
     "add_files": Table.add_files,
     "create_changelog_view": SparkTable.create_changelog_view,
     "migrate": IcebergSession.migrate,
     "register_table": TableCatalog.register_table,
     "snapshot": IcebergSession.snapshot,
 }
-"""The methods that are not methods of `table.maintenance()`."""
 NO_PYTHON = {"ancestors_of": "the rows are table.metadata.snapshots, by their parent ids"}
 NO_COMMAND = {
     **dict.fromkeys(OF_REFS, "they move branches and are no maintenance; the job has them"),
     "ancestors_of": "`iceberg-py snapshots` and `history` list snapshots",
     "create_changelog_view": "a view is one of a Spark session; `scan db.t.changes` has the rows",
     "migrate": "it reads and changes Spark's own catalog; the job has it",
+    "register_table": "it is `iceberg-py register`; the job has it",
     "snapshot": "it reads Spark's own catalog; the job has it",
 }
-COMMANDS = {"register_table": "register"}
-"""The commands outside of `iceberg-py maintain`."""
-
-WITHOUT_EFFECT = {
-    "check_duplicate_files": "files that the table has already are always refused",
-    "parallelism": "the number of threads is chosen",
-    "prefix_listing": "there is one way to list files",
-    "stream_results": "files are never collected in memory",
-    "use_caching": "entries are kept on disk",
-}
-"""Parameters of Java without effect, which only CALL and the job need to take."""
-OTHER_NAMES: Mapping[str, str] = {
-    "file_list_view": "inventory",
-    "metadata_file": "metadata_location",
-    "source_table": "source",
-}
-"""Names in Python and in the shell, where the value is no name in Spark."""
-OF_ONE = {"columns": "column", "options": "option", "snapshot_ids": "snapshot_id"} | {
-    "equal_authorities": "equal_authority",
-    "equal_schemes": "equal_scheme",
-}
-"""Options that are repeated have a name in the singular."""
+NO_JOB = {"create_changelog_view": "the view would end with the session of the job"}
+OTHER_NAMES: Mapping[str, str] = {"metadata_file": "metadata_location"}
+"""Names in Python that differ from those of CALL, as in PyIceberg."""
+OF_CALL = (Interface.ALL, Interface.CALL, Interface.CALL_WITHOUT_EFFECT, Interface.SPARK)
+OF_COMMANDS = (Interface.ALL, Interface.NO_CALL)
+OF_JOB = (*OF_COMMANDS, Interface.SPARK)
 
 
-def parameters_of(procedure: Procedure) -> set[str]:
-    return {*procedure.required, *procedure.optional} - {"table"}
+def commands(group: typer.Typer, *names: str) -> dict[str, Any]:
+    """Return the commands of a group by procedure."""
+    command: Any = typer.main.get_command(group)
+    for name in names:
+        command = command.commands[name]
+    return {name.replace("-", "_"): c for name, c in command.commands.items()}
 
 
-def commands() -> dict[str, typer.core.TyperCommand]:
-    group: Any = typer.main.get_command(app)
-    return {**group.commands["maintain"].commands, "register": group.commands["register"]}
+def offered(procedure: Procedure, interfaces: tuple[Interface, ...]) -> list[Parameter]:
+    return [p for p in procedure.parameters if p.interface in interfaces]
 
 
-@pytest.mark.parametrize("name", sorted({*PROCEDURES} - {*NO_PYTHON}))
-def test_python_has_the_procedure(name: str) -> None:
-    if name in OF_REFS:
-        assert callable(getattr(ManageSnapshots, OF_REFS[name]))
-        return
-    method = PYTHON.get(name) or getattr(TableMaintenance, name)
-    actual = {*inspect.signature(method).parameters}
-    expected = parameters_of(PROCEDURES[name]) - {*WITHOUT_EFFECT}
-    if name != "snapshot":
-        expected = {OTHER_NAMES.get(p, p) for p in expected}
-    assert expected - actual == set()
+@pytest.mark.parametrize("name", sorted(PYTHON))
+def test_python_has_the_parameters_with_their_defaults_and_the_text(name: str) -> None:
+    procedure, method = PROCEDURES[name], PYTHON[name]
+    assert (inspect.getdoc(method) or "").splitlines()[0] == procedure.help
+    actual = inspect.signature(method).parameters
+    for p in offered(procedure, OF_COMMANDS):
+        if p.name == "table" and name != "snapshot":
+            continue
+        python_default = actual[OTHER_NAMES.get(p.name, p.name)].default
+        if p.is_required:
+            assert python_default is inspect.Parameter.empty, p.name
+        else:
+            assert python_default == p.default or (p.default is None and python_default == ()), p
+    without = {p.name for p in procedure.parameters} - {p.name for p in offered(procedure, OF_JOB)}
+    assert {*actual} & without == set()
 
 
-@pytest.mark.parametrize("name", sorted({*PROCEDURES} - {*job.EXCEPTIONS}))
-def test_the_job_has_the_procedure(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        job.parse_arguments([name, "--help"])
-    words = capsys.readouterr().out.replace("[", " ").replace("]", " ").split()
-    actual = {word for word in words if word.startswith("--")} - {"--help"}
-    expected = {
-        "--plan" if p == DRY_RUN else job.flag_of(p) for p in parameters_of(PROCEDURES[name])
-    }
-    assert actual == {*expected, "--table"}
+def test_python_has_every_procedure() -> None:
+    assert {*PYTHON, *OF_REFS, *NO_PYTHON} == {*PROCEDURES}
+    assert all(callable(getattr(ManageSnapshots, method)) for method in OF_REFS.values())
 
 
-@pytest.mark.parametrize("name", sorted({*PROCEDURES} - {*NO_COMMAND}))
-def test_the_command_line_has_the_procedure(name: str) -> None:
-    command = commands()[COMMANDS.get(name, name.replace("_", "-"))]
-    actual = {parameter.name for parameter in command.params}
-    names = {DRY_RUN: "plan", **OTHER_NAMES, **OF_ONE}
-    expected = {names.get(p, p) for p in parameters_of(PROCEDURES[name]) - {*WITHOUT_EFFECT}}
-    assert expected - actual == set()
+def test_call_has_every_procedure() -> None:
+    assert {*RUNS} == {*PROCEDURES}
+    for name, procedure in PROCEDURES.items():
+        actual = procedure_definition(("system",), name)
+        assert actual.description == procedure.help
+        assert [(p.name, p.type, p.is_required, p.comment) for p in actual.parameters] == [
+            (p.name, p.type, p.is_required, p.help) for p in offered(procedure, OF_CALL)
+        ]
 
 
-def test_no_exception_is_out_of_date() -> None:
-    maintain = {n.replace("-", "_") for n in commands()} - {"register"}
-    assert maintain == {*PROCEDURES} - {*NO_COMMAND} - {*COMMANDS}
-    assert {*job.NAMES} == {*PROCEDURES} - {*job.EXCEPTIONS}
-    every = set().union(*map(parameters_of, PROCEDURES.values()))
-    assert {*WITHOUT_EFFECT, *OTHER_NAMES, *OF_ONE} <= every
+@pytest.mark.parametrize(
+    ("actual", "without", "interfaces"),
+    [
+        (commands(app, "maintain"), NO_COMMAND, OF_COMMANDS),
+        (commands(job.app), NO_JOB, OF_JOB),
+    ],
+    ids=["iceberg-py", "job"],
+)
+def test_the_shell_has_the_procedures(
+    actual: dict[str, Any],
+    without: Mapping[str, str],
+    interfaces: tuple[Interface, ...],
+) -> None:
+    assert {*actual} == {*PROCEDURES} - {*without}
+    for name, command in actual.items():
+        procedure = PROCEDURES[name]
+        assert command.help == procedure.help
+        words = {p.name: p for p in command.params if p.name != "help"}
+        parameters = offered(procedure, interfaces)
+        assert list(words) == [p.name for p in parameters]
+        for p in parameters:
+            word = words[p.name]
+            assert word.required == p.is_required
+            assert word.help == p.help + (" Can be repeated." if p.is_repeated else "")
+            if not p.is_required:
+                assert word.opts == [p.flag]
+                assert word.multiple == p.is_repeated
+                assert getattr(word.default, "value", word.default) == p.default
+
+
+def test_texts_have_one_mood() -> None:
+    """Help says what to do: "Remove ...", not "Removes ..."; a noun begins with an article."""
+    for procedure in PROCEDURES.values():
+        for text in (procedure.help, *(p.help for p in procedure.parameters)):
+            assert text.endswith("."), text
+            assert not text.split()[0].endswith("s"), text

@@ -36,6 +36,7 @@ class ProcedureArgument(Message, frozen=True, kw_only=True):
     """Spark's type, as DDL."""
 
     is_required: bool
+    comment: str
 
 
 class ProcedureDefinition(Response, frozen=True, kw_only=True):

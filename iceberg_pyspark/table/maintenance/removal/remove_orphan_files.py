@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Literal
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.table_folders import own_folders
@@ -20,6 +19,7 @@ from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.maintenance.procedures import PrefixMismatchMode
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles
 from iceberg_pyspark.table.maintenance.removal.deleted_files import DeletedFile, FileDeletion
 from iceberg_pyspark.table.maintenance.removal.expire_snapshots import check_may_delete
@@ -33,7 +33,6 @@ from iceberg_pyspark.table.maintenance.removal.other_tables import files_of_othe
 from iceberg_pyspark.table.maintenance.removal.store_time import check_clock
 from iceberg_pyspark.table.progress import with_progress
 
-PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
 _MIN_AGE_MS = 86_400_000
 _MAX_EXAMPLES = 5

@@ -1,4 +1,4 @@
-"""A progress bar of Spark's task counts, for interactive jobs.
+"""The progress of Spark jobs: descriptions of jobs, counts of tasks, and a bar for jobs/*.py.
 
 On classic Spark the driver can query the tasks of a job; under Connect the bar has no counts. If
 the output is not a terminal, one line reports the work and its time.
@@ -10,12 +10,68 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark import Accumulator
+from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Column
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from rich.console import Console
+
+_DESCRIPTION = "spark.job.description"
+
+
+@contextmanager
+def described_jobs(context: SparkContext, description: str) -> Iterator[None]:
+    """Describe the jobs that this thread starts in the block; then restore its description.
+
+    The job group, the tags and the other properties of the thread stay as they are.
+    """
+    of_the_caller = context.getLocalProperty(_DESCRIPTION)
+    context.setJobDescription(description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, of_the_caller)  # type: ignore[arg-type]
+
+
+class _ReportedCount(AccumulatorParam[int]):
+    """Adds counts; in the driver, it passes each count to a function."""
+
+    def __init__(self) -> None:
+        self.report: Callable[[int], None] | None = None
+
+    def zero(self, value: int) -> int:
+        return 0
+
+    def addInPlace(self, value1: int, value2: int) -> int:
+        if self.report is not None and value2:
+            self.report(value2)
+        return value1 + value2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # the function stays in the driver
+        return _ReportedCount, ()
+
+
+@contextmanager
+def task_count(context: SparkContext, report: Callable[[int], None]) -> Iterator[Accumulator[int]]:
+    """Yield an accumulator; `report` gets its count of each task that succeeds.
+
+    A thread of Spark calls `report` and waits for it, so it must return at once. A task that runs
+    again because its output was lost is counted again.
+    """
+    count = _ReportedCount()
+    accumulator = context.accumulator(0, count)
+    count.report = report
+    try:
+        yield accumulator
+    finally:
+        # Spark keeps the accumulator until the process ends.
+        count.report = None
+
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.1
@@ -44,6 +100,16 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
     if not console.is_terminal:
         yield
         return
+    # executors import this module and may lack rich
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.table import Column  # noqa: PLC0415
+
     columns = (
         SpinnerColumn(),
         # A description that does not fit is cut off, so that the bar stays one line.

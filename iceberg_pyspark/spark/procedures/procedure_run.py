@@ -1,8 +1,8 @@
-"""The definition of a procedure: its parameters, its result columns and its function."""
+"""One CALL of a procedure, or one run of `jobs/maintain.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -13,15 +13,14 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
+from iceberg_pyspark.table.maintenance.procedures import DRY_RUN, PROCEDURES, Interface
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.table import Table, load_table
 
 Row: TypeAlias = tuple[int | str | None, ...]
-
-DRY_RUN = "dry_run"
-"""The parameter for a dry run; it comes last in procedures where Java has no such parameter."""
+Result: TypeAlias = Any
+"""A result as in Python, a dataclass, or a tuple of rows with the columns of CALL."""
 
 
 class NoTableToCallError(NoSuchTableError):
@@ -33,13 +32,9 @@ def no_other_catalog(name: str) -> Catalog:
     raise InvalidRequestError(f"catalog {name} cannot be opened here; call the procedure in SQL")
 
 
-def no_groups(groups: Sequence[PlannedGroup]) -> None:
-    """Show no groups: the columns of CALL are those of the JVM connector."""
-
-
 @dataclass(frozen=True)
 class ProcedureRun:
-    """One CALL, with its arguments by parameter name; a timestamp is in milliseconds since 1970."""
+    """A procedure's arguments by parameter name; a timestamp is in milliseconds since 1970."""
 
     procedure: str
     spark: SparkSession
@@ -50,8 +45,6 @@ class ProcedureRun:
     open_catalog: Callable[[str], Catalog] = no_other_catalog
     """Opens another catalog of this package by its name in the session."""
     progress: Progress = no_progress
-    show_groups: Callable[[Sequence[PlannedGroup]], None] = no_groups
-    """Called with the groups that a dry run of `rewrite_data_files` has chosen."""
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -60,8 +53,14 @@ class ProcedureRun:
 
     @cached_property
     def given_arguments(self) -> dict[str, Any]:
-        """The arguments that are not null, without `table`."""
-        return {n: v for n, v in self.arguments.items() if n != "table" and v is not None}
+        """The arguments that are not null and have an effect, without `table`."""
+        return {
+            p.name: self.arguments[p.name]
+            for p in PROCEDURES[self.procedure].parameters
+            if p.name != "table"
+            and p.interface is not Interface.CALL_WITHOUT_EFFECT
+            and self.arguments.get(p.name) is not None
+        }
 
     @property
     def is_dry(self) -> bool:
@@ -96,27 +95,5 @@ class ProcedureRun:
         return self.given_arguments[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column of a procedure's result, with Spark's name of its type."""
-
-    type: str
-    is_nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Procedure:
-    """A procedure, with the JVM connector's order of parameters and columns.
-
-    `required` and `optional` map parameter names to Spark types; the required parameters, among
-    them `table`, come first.
-    """
-
-    name: str
-    description: str
-    required: Mapping[str, str]
-    optional: Mapping[str, str]
-    columns: Mapping[str, Column]
-    run: Callable[[ProcedureRun], tuple[Row, ...]]
-    changes_rows: bool = False
-    """Whether the table may have other rows afterwards, so that cached rows are read anew."""
+Run: TypeAlias = Callable[[ProcedureRun], Result]
+"""The function of a procedure."""

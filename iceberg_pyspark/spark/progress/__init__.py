@@ -1,1 +1,0 @@
-"""The progress of Spark jobs: a bar, descriptions of jobs and counts of tasks."""
