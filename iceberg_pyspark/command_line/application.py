@@ -18,9 +18,6 @@ from iceberg_pyspark.command_line import (
     run_sql,
     scan,
 )
-from iceberg_pyspark.command_line import describe as list_names
-from iceberg_pyspark.command_line import describe as metadata_rows
-from iceberg_pyspark.command_line import health as verify
 from iceberg_pyspark.command_line.group import ERROR_LOGGER, CommandLine
 from iceberg_pyspark.command_line.invocation import (
     Invocation,
@@ -148,20 +145,20 @@ def options(
     )
 
 
-app.command("list")(list_names.list_names)
+app.command("list")(describe.list_names)
 app.command()(describe.describe)
 app.command()(describe.schema)
 app.command()(describe.spec)
 app.command()(describe.location)
 app.command()(describe.uuid)
-app.command()(metadata_rows.files)
-app.command()(metadata_rows.snapshots)
-app.command()(metadata_rows.history)
-app.command()(metadata_rows.refs)
-app.command("list-refs", hidden=True)(metadata_rows.refs)
+app.command()(describe.files)
+app.command()(describe.snapshots)
+app.command()(describe.history)
+app.command()(describe.refs)
+app.command("list-refs", hidden=True)(describe.refs)
 app.command("version", hidden=True)(_show_version)
 app.command()(health.health)
-app.command()(verify.verify)
+app.command()(health.verify)
 app.command()(scan.scan)
 app.command("sql")(run_sql.run_sql)
 app.add_typer(change_tables.create_app, name="create")

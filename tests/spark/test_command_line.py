@@ -44,7 +44,7 @@ def test_statements_run_in_the_catalog_and_errors_are_lines(sql: Sql, tmp_path: 
     assert second[0]["tableName"] == "t"
     assert len(sql("SELECT * FROM db.t", "--limit", "1").stdout.splitlines()) == 2
     refused = sql("SELECT * FROM db.nothing; SELECT 1")
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: [TABLE_OR_VIEW_NOT_FOUND]")
     assert refused.stderr.count("\n") == 1
     ours = sql("SELECT * FROM db.t VERSION AS OF 1")

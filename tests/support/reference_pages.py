@@ -1,8 +1,8 @@
 """Generate the pages of docs/reference, the rules of docs/guide/verify.md and README's figures.
 
-Run `make generate` after a change of an option, a property, a metadata table, an error, a rule or
-a figure. `docs/reference/meanings.yaml` contains the meaning of each name; a name without a
-meaning, or a meaning without a name, is an error.
+Run `make generate` after a change of an option, a property, a metadata table, a procedure, an
+error, a rule or a figure. `docs/reference/meanings.yaml` contains the meaning of each name; a name
+without a meaning, or a meaning without a name, is an error.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from iceberg_pyspark.spec.property_types import (
 )
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Interface, Parameter
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
@@ -69,6 +70,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "table-properties.md": _table_properties(meanings),
         REFERENCE / "metadata-tables.md": _metadata_tables(meanings),
         REFERENCE / "errors.md": _errors(meanings),
+        REFERENCE / "procedures.md": _procedures(meanings),
         VERIFY_GUIDE: _with_rules(VERIFY_GUIDE.read_text(encoding="utf-8")),
         README: with_figures(README.read_text(encoding="utf-8")),
         ROOT / "docs" / "figures.svg": chart(RESULTS.read_text(encoding="utf-8")),
@@ -295,6 +297,44 @@ def _errors(meanings: Meanings) -> str:
         pipe_table(("error", "meaning"), rows),
         _prose(meanings["pages"]["errors-in-spark"]),
     )
+
+
+# --- procedures -----------------------------------------------------------------------------------
+
+
+def _procedures(meanings: Meanings) -> str:
+    parts = []
+    for name, procedure in PROCEDURES.items():
+        rows = [
+            (_code(p.name), _code(p.type), _in_shell(p), _default(p), _limited(p), p.help)
+            for p in procedure.parameters
+        ]
+        columns = ((_code(column), _code(c.type)) for column, c in procedure.columns.items())
+        parts += [
+            f"## {name}\n",
+            f"{procedure.help}\n",
+            pipe_table(
+                ("parameter", "type", "in the shell", "default", "only in", "meaning"), rows
+            ),
+            pipe_table(("result column of CALL", "type"), columns),
+        ]
+    return _page("Procedures", _prose(meanings["pages"]["procedures"]), *parts)
+
+
+def _in_shell(p: Parameter) -> str:
+    if p.interface in (Interface.CALL, Interface.CALL_WITHOUT_EFFECT):
+        return ""
+    return _code(p.name.upper() if p.is_required else p.flag)
+
+
+def _default(p: Parameter) -> str:
+    if p.is_required:
+        return "required"
+    return "" if p.default is None else _code(str(p.default).lower())
+
+
+def _limited(p: Parameter) -> str:
+    return "" if p.interface is Interface.ALL else p.interface.value
 
 
 # --- figures --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 from iceberg_pyspark.catalogs import registry
@@ -26,7 +27,15 @@ _BLOCK = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 PROSE = {page: _BLOCK.sub("", text) for page, text in TEXT.items()}
 IN_BACKTICKS = {page: set(re.findall(r"`([^`\n]+)`", text)) for page, text in PROSE.items()}
-JOBS = {"jobs/ingest.py": ingest.parse_arguments, "jobs/maintain.py": maintain.parse_arguments}
+
+
+def parse_maintenance(words: list[str]) -> None:
+    """Parse the words of `jobs/maintain.py`; a wrong word is an exception."""
+    job: Any = typer.main.get_command(maintain.app)
+    job.commands[words[0]].make_context(words[0], words[1:])
+
+
+JOBS = {"jobs/ingest.py": ingest.parse_arguments, "jobs/maintain.py": parse_maintenance}
 WITH_JOBS = [page for page in PAGES if commands_of(page, "spark-submit")]
 WITH_CONFIGURATIONS = [p for p in PAGES if any(b.language == "yaml" for b in blocks_of(p))]
 SHOWN_BY_USE = {"path", "paths", "table"}  # set by load() and save()

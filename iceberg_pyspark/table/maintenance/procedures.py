@@ -552,7 +552,11 @@ CREATE_CHANGELOG_VIEW = Procedure(
     help="Create a temporary view of how rows changed between snapshots.",
     parameters=(
         _TABLE,
-        Parameter("changelog_view", "string", "The name of the view. Default: <table>_changes."),
+        Parameter(
+            "changelog_view",
+            "string",
+            "The name of the view. Default: the table's name with _changes at the end.",
+        ),
         Parameter(
             "options",
             "map<string,string>",
