@@ -143,10 +143,7 @@ _STREAM_RESULTS = _without_effect(
     "stream_results", "boolean", "files are never collected in memory"
 )
 _PROPERTIES = Parameter(
-    "properties",
-    "map<string,string>",
-    "Set properties of the new table.",
-    option="table-property",
+    "properties", "map<string,string>", "Set properties of the new table.", option="table-property"
 )
 _IGNORE_MISSING_FILES = Parameter(
     "ignore_missing_files", "boolean", "Skip folders that do not exist.", default=False
@@ -317,9 +314,7 @@ REWRITE_TABLE_PATH = Procedure(
         _required("source_prefix", "string", "The prefix of the table's paths."),
         _required("target_prefix", "string", "The prefix of the same paths in the copy."),
         Parameter(
-            "start_version",
-            "string",
-            "The name of a metadata file whose files are already copied.",
+            "start_version", "string", "The name of a metadata file whose files are already copied."
         ),
         Parameter(
             "end_version",
@@ -574,10 +569,7 @@ CREATE_CHANGELOG_VIEW = Procedure(
             "Match rows by these columns. Default: the schema's identifier fields, or row ids.",
         ),
         Parameter(
-            "net_changes",
-            "boolean",
-            "Leave out changes that later changes undo.",
-            default=False,
+            "net_changes", "boolean", "Leave out changes that later changes undo.", default=False
         ),
     ),
     columns={"changelog_view": _TEXT},
