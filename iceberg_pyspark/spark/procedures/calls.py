@@ -72,7 +72,7 @@ def procedure_definition(namespace: Namespace, name: str) -> ProcedureDefinition
         name=procedure.name,
         description=procedure.help,
         parameters=tuple(
-            ProcedureArgument(name=p.name, type=p.type, is_required=p.is_required, comment=p.help)
+            ProcedureArgument(name=p.name, type=p.type, is_required=p.is_required)
             for p in procedure.call_parameters
         ),
         schema=schema.json(),

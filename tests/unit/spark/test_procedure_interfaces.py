@@ -99,8 +99,8 @@ def test_call_has_every_procedure() -> None:
     for name, procedure in PROCEDURES.items():
         actual = procedure_definition(("system",), name)
         assert actual.description == procedure.help
-        assert [(p.name, p.type, p.is_required, p.comment) for p in actual.parameters] == [
-            (p.name, p.type, p.is_required, p.help) for p in offered(procedure, OF_CALL)
+        assert [(p.name, p.type, p.is_required) for p in actual.parameters] == [
+            (p.name, p.type, p.is_required) for p in offered(procedure, OF_CALL)
         ]
 
 

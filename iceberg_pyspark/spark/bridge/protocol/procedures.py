@@ -36,7 +36,6 @@ class ProcedureArgument(Message, frozen=True, kw_only=True):
     """Spark's type, as DDL."""
 
     is_required: bool
-    comment: str
 
 
 class ProcedureDefinition(Response, frozen=True, kw_only=True):

@@ -8,5 +8,4 @@ class IcebergPyProcedureArgument {
   String name() { return (String) fields.get("name"); }
   String type() { return (String) fields.get("type"); }
   boolean isRequired() { return ((Boolean) fields.get("is_required")).booleanValue(); }
-  String comment() { return (String) fields.get("comment"); }
 }

@@ -44,8 +44,7 @@ class IcebergPyBoundProcedure implements BoundProcedure {
   public ProcedureParameter[] parameters() {
     ProcedureParameter[] out = new ProcedureParameter[types.length];
     for (int i = 0; i < out.length; i++) {
-      ProcedureParameter.Builder builder =
-          ProcedureParameter.in(parameter(i).name(), types[i]).comment(parameter(i).comment());
+      ProcedureParameter.Builder builder = ProcedureParameter.in(parameter(i).name(), types[i]);
       if (!parameter(i).isRequired()) builder = builder.defaultValue("NULL");
       out[i] = builder.build();
     }
