@@ -45,11 +45,6 @@ class Parameter:
     interface: Interface = Interface.ALL
 
     @property
-    def in_call(self) -> bool:
-        """Whether CALL has the parameter."""
-        return self.interface is not Interface.NO_CALL
-
-    @property
     def is_repeated(self) -> bool:
         """Whether the option is given once for each item of the value."""
         return self.type.startswith(("array", "map"))
@@ -58,8 +53,8 @@ class Parameter:
     def flag(self) -> str:
         """The option in the shell.
 
-        >>> _DRY_RUN.flag, _OLDER_THAN.flag
-        ('--plan', '--older-than')
+        >>> _DRY_RUN.flag, _THREADS.flag
+        ('--plan', '--max-concurrent-deletes')
         """
         return f"--{self.option or self.name.replace('_', '-')}"
 
@@ -88,7 +83,7 @@ class Procedure:
     @property
     def call_parameters(self) -> tuple[Parameter, ...]:
         """The parameters of CALL."""
-        return tuple(p for p in self.parameters if p.in_call)
+        return tuple(p for p in self.parameters if p.interface is not Interface.NO_CALL)
 
     @property
     def has_dry_run(self) -> bool:
@@ -123,15 +118,12 @@ _DRY_RUN = Parameter(
     default=False,
     option="plan",
 )
-_OLDER_THAN = Parameter(
-    "older_than",
-    "timestamp",
-    "Expire snapshots before this time, such as 2026-01-31T12:00:00+01:00.",
-)
 _THREADS = Parameter(
     "max_concurrent_deletes", "int", "Delete files with this number of threads. Default: 16."
 )
-_SNAPSHOT = Parameter("snapshot_id", "bigint", "Use this snapshot. Default: the current snapshot.")
+_CHOSEN_SNAPSHOT = Parameter(
+    "snapshot_id", "bigint", "Use this snapshot. Default: the current snapshot."
+)
 _WHERE = Parameter(
     "where", "string", "Rewrite only files that may contain rows that match this condition."
 )
@@ -154,7 +146,11 @@ EXPIRE_SNAPSHOTS = Procedure(
     help="Remove old snapshots, branches and tags, and the files that only they need.",
     parameters=(
         _TABLE,
-        _OLDER_THAN,
+        Parameter(
+            "older_than",
+            "timestamp",
+            "Expire snapshots before this time, such as 2026-01-31T12:00:00+01:00.",
+        ),
         Parameter("retain_last", "int", "Keep at least this number of snapshots of each branch."),
         _THREADS,
         _STREAM_RESULTS,
@@ -344,7 +340,7 @@ COMPUTE_TABLE_STATS = Procedure(
     help="Count the distinct values of columns, which helps to plan joins.",
     parameters=(
         _TABLE,
-        _SNAPSHOT,
+        _CHOSEN_SNAPSHOT,
         Parameter(
             "columns",
             "array<string>",
@@ -359,7 +355,7 @@ COMPUTE_TABLE_STATS = Procedure(
 COMPUTE_PARTITION_STATS = Procedure(
     name="compute_partition_stats",
     help="Count rows, files and deletes of each partition.",
-    parameters=(_TABLE, _SNAPSHOT, _DRY_RUN),
+    parameters=(_TABLE, _CHOSEN_SNAPSHOT, _DRY_RUN),
     columns={"partition_statistics_file": _TEXT_OR_NULL},
 )
 
@@ -538,7 +534,7 @@ FAST_FORWARD = Procedure(
 ANCESTORS_OF = Procedure(
     name="ancestors_of",
     help="List a snapshot and its ancestors, newest first.",
-    parameters=(_TABLE, _SNAPSHOT),
+    parameters=(_TABLE, _CHOSEN_SNAPSHOT),
     columns={"snapshot_id": _LONG_OR_NULL, "timestamp": _LONG_OR_NULL},
 )
 
