@@ -134,8 +134,9 @@ def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2, done.stderr
-    assert "error: [PATH_NOT_FOUND]" in done.stderr
-    assert "Traceback" not in done.stderr
+    # spark-submit prints what the job prints on both outputs as its standard output
+    assert "error: [PATH_NOT_FOUND]" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_bad_arguments_are_2_and_name_the_argument(
