@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from iceberg_pyspark import errors
     from iceberg_pyspark.errors import IcebergError
     from iceberg_pyspark.spark.data_source.source import IcebergDataSource
     from iceberg_pyspark.spark.session import IcebergSession, install
@@ -29,6 +30,7 @@ __all__ = [
     "SparkTable",
     "Table",
     "TableCatalog",
+    "errors",
     "install",
     "load_catalog",
     "load_table",
@@ -44,6 +46,7 @@ _MODULES = {
     "SparkTable": "iceberg_pyspark.spark.spark_table",
     "Table": "iceberg_pyspark.table.table",
     "TableCatalog": "iceberg_pyspark.table.table_catalog",
+    "errors": "iceberg_pyspark.errors",
     "install": "iceberg_pyspark.spark.session",
     "load_catalog": "iceberg_pyspark.table.table_catalog",
     "load_table": "iceberg_pyspark.table.table_catalog",
@@ -55,7 +58,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
             raise AttributeError(f"module 'iceberg_pyspark' has no attribute '{name}'")
-        value = getattr(import_module(_MODULES[name]), name)
+        module = import_module(_MODULES[name])
+        value = module if name == "errors" else getattr(module, name)
         globals()[name] = value
         return value
 

@@ -18,6 +18,7 @@ from iceberg_pyspark.changes.outcomes import Outcome, Refused
 from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -26,11 +27,16 @@ Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]
 """The second part of a commit: writes the metadata file and swaps the pointer."""
 
 
+@checked_methods
 class CommittingCatalog(ABC):
     """A catalog that creates and commits tables itself.
 
     If `io` is None, the location of each file decides which storage is used.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        checked_methods(cls)
 
     def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
         self._name = name

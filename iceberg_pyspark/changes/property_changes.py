@@ -17,6 +17,7 @@ from iceberg_pyspark.changes.updates import (
     UpgradeFormatVersion,
 )
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.properties import (
     DEFAULT_FORMAT_VERSION,
     FORMAT_VERSION,
@@ -29,6 +30,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 Self = TypeVar("Self", bound="PropertyChanges")
 
 
+@checked_methods
 class PropertyChanges:
     """Changes of table properties, collected by `set` and `remove`."""
 

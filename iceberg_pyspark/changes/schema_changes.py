@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from iceberg_pyspark.changes.apply_schemas import same_schema
 from iceberg_pyspark.changes.changes import Changes
@@ -26,6 +26,7 @@ from iceberg_pyspark.changes.requirements import (
 from iceberg_pyspark.changes.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.retyped_columns import can_promote
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -39,9 +40,11 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.spec.values import value_from_bytes, value_to_bytes
 
 Self = TypeVar("Self", bound="SchemaChanges")
+GivenType: TypeAlias = Annotated[types.Type | str, "a type such as 'decimal(10,2)'"]
 EditFields = Callable[[tuple[types.NestedField, ...]], tuple[types.NestedField, ...]]
 
 
+@checked_methods
 class SchemaChanges:
     """Changes of the current schema of `metadata`; each method refuses an invalid change."""
 
@@ -61,7 +64,7 @@ class SchemaChanges:
     def add_column(
         self: Self,
         name: str,
-        type_: types.Type | str,
+        type_: GivenType,
         *,
         parent: str | None = None,
         required: bool = False,
@@ -142,7 +145,7 @@ class SchemaChanges:
             raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
         return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
 
-    def update_type(self: Self, name: str, type_: types.PrimitiveType | str) -> Self:
+    def update_type(self: Self, name: str, type_: GivenType) -> Self:
         """Promote a column to a wider type."""
         f = self._schema.find(name)
         new = _type(type_)
@@ -438,7 +441,7 @@ def _promote(value: Any, old: types.Type, new: types.Type) -> Any:
             return value
 
 
-def _type(type_: types.Type | str) -> types.Type:
+def _type(type_: GivenType) -> types.Type:
     return types.primitive_from_string(type_) if isinstance(type_, str) else type_
 
 

@@ -11,13 +11,15 @@ from iceberg_pyspark.changes.requirements import (
     same_table,
 )
 from iceberg_pyspark.changes.updates import LAST_ADDED, AddSortOrder, SetDefaultSortOrder
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.sorting import UNSORTED, Direction, NullOrder, SortField, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.transforms import Transform, parse_transform
+from iceberg_pyspark.spec.transforms import GivenTransform, parse_transform
 
 Self = TypeVar("Self", bound="SortChanges")
 
 
+@checked_methods
 class SortChanges:
     """A new sort order that replaces the default one of `metadata`; without fields: unsorted."""
 
@@ -28,7 +30,7 @@ class SortChanges:
     def asc(
         self: Self,
         source: str,
-        transform: Transform | str = "identity",
+        transform: GivenTransform = "identity",
         null_order: NullOrder = "nulls-first",
     ) -> Self:
         """Sort by a column or its transform, ascending."""
@@ -37,7 +39,7 @@ class SortChanges:
     def desc(
         self: Self,
         source: str,
-        transform: Transform | str = "identity",
+        transform: GivenTransform = "identity",
         null_order: NullOrder = "nulls-last",
     ) -> Self:
         """Sort by a column or its transform, descending."""
@@ -46,7 +48,7 @@ class SortChanges:
     def _add(
         self: Self,
         source: str,
-        transform: Transform | str,
+        transform: GivenTransform,
         direction: Direction,
         null_order: NullOrder,
     ) -> Self:

@@ -19,10 +19,12 @@ from iceberg_pyspark.changes.requirements import (
 )
 from iceberg_pyspark.changes.updates import LAST_ADDED, AddPartitionSpec, SetDefaultSpec
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
+    GivenTransform,
     IdentityTransform,
     Transform,
     TruncateTransform,
@@ -48,13 +50,14 @@ def _field_name(source: str, transform: Transform) -> str:
             return f"{source}_{transform}"
 
 
-def _transform(transform: Transform | str) -> Transform:
+def _transform(transform: GivenTransform) -> Transform:
     result = parse_transform(transform) if isinstance(transform, str) else transform
     if isinstance(result, UnknownTransform):
         raise InvalidRequestError(f"unknown partition transform '{result}'")
     return result
 
 
+@checked_methods
 class SpecChanges:
     """Changes of the default spec of `metadata`; each method refuses an invalid change."""
 
@@ -70,7 +73,7 @@ class SpecChanges:
         return replace(self._metadata.default_spec, fields=tuple(self._fields))
 
     def add_field(
-        self: Self, source: str, transform: Transform | str = "identity", name: str | None = None
+        self: Self, source: str, transform: GivenTransform = "identity", name: str | None = None
     ) -> Self:
         """Add a partition field for a transform of a column.
 
@@ -106,7 +109,7 @@ class SpecChanges:
             del self._fields[at]
         return self
 
-    def remove_source(self: Self, source: str, transform: Transform | str) -> Self:
+    def remove_source(self: Self, source: str, transform: GivenTransform) -> Self:
         """Remove the partition field with this transform of a column."""
         source_ids = (self._metadata.current_schema.find(source).field_id,)
         source_transform = _transform(transform)

@@ -36,7 +36,7 @@ def health(
 ) -> None:
     """Show the state of a table, the gain of maintenance, and the commands to run."""
     invocation = invocation_of(context)
-    report = invocation.table(table).health(top=top, lists_storage=list_storage)
+    report = invocation.table(table).health(top=top, list_storage=list_storage)
     if html is not None:
         _write_page(html, report)
     if invocation.output.as_json:
@@ -93,7 +93,7 @@ def verify(
 ) -> None:
     """Check a table for damage: print one line for each broken rule of the specification."""
     invocation = invocation_of(context)
-    report = invocation.table(table).verify(checks_files=check_files)
+    report = invocation.table(table).verify(check_files=check_files)
     if invocation.output.as_json:
         invocation.output.document(report.to_dict())
     else:

@@ -8,7 +8,7 @@ literals. `binding.py` binds them: the literals become values of the column's ty
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from iceberg_pyspark.spec.types import Type
 
@@ -120,3 +120,6 @@ class BoundSet:
 UnboundLeaf: TypeAlias = UnaryPredicate | LiteralPredicate | SetPredicate
 BoundLeaf: TypeAlias = BoundUnary | BoundLiteral | BoundSet
 Predicate: TypeAlias = AlwaysTrue | AlwaysFalse | And | Or | Not | UnboundLeaf | BoundLeaf
+
+Filter: TypeAlias = Annotated[str | Predicate, "text such as 'id > 5' or a predicate"]
+"""A predicate as users give it."""

@@ -37,7 +37,6 @@ from iceberg_pyspark.spark.row_level.own_reads import state_read
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.rows.types import from_spark_schema
-from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
@@ -89,11 +88,6 @@ class SparkTable(Table):
     def case_sensitive(self) -> bool:
         """Whether names of columns in texts are case-sensitive: `spark.sql.caseSensitive`."""
         return is_case_sensitive(self._spark)
-
-    @property
-    def history(self) -> tuple[SnapshotLogEntry, ...]:
-        """The log of which snapshot was current since when."""
-        return self.metadata.snapshot_log
 
     def to_df(self) -> DataFrame:
         """Return the table's current rows; the DataFrame stays at that snapshot."""

@@ -1,21 +1,205 @@
 """Checks the types of arguments that programs give, so that a wrong one is one sentence.
 
-Only values that go on into names, texts and metadata are checked: a number that is written where
-the specification has text makes a table unreadable.
+A number that is written where the specification has text makes a table unreadable. Public functions
+are checked against their annotations (`checked`); values that come from elsewhere, such as options
+of Spark, by the functions at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from iceberg_pyspark.errors import InvalidRequestError
 
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+Misfit: TypeAlias = Callable[[Any], str | None]
+"""Returns what a value is, if the value does not fit the type; else None."""
+
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "True or False"}
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse arguments that do not fit the function's annotations, before the function runs.
+
+    `Annotated[T, "text"]` says what is expected in other words than those of the type.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature, checks = _checks(function)
+        try:
+            arguments = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            # Python's own sentence says which arguments are missing or too many
+            return function(*args, **kwargs)
+        for name, expected, misfit in checks:
+            if name in arguments and (kind := misfit(arguments[name])) is not None:
+                raise InvalidRequestError(
+                    f"{function.__name__}: {name}: expected {expected}, not {kind}"
+                )
+        return function(*args, **kwargs)
+
+    return call
+
+
+def checked_methods(cls: C) -> C:
+    """Make the public methods that the class itself defines `checked`."""
+    for name, value in list(vars(cls).items()):
+        if inspect.isfunction(value) and not name.startswith("_"):
+            setattr(cls, name, checked(value))
+    return cls
+
+
+@cache
+def _checks(
+    function: Callable[..., object],
+) -> tuple[inspect.Signature, list[tuple[str, str, Misfit]]]:
+    """Return a function's signature, and for each annotated parameter its expected type."""
+    signature = inspect.signature(function)
+    checks = []
+    for n, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind is parameter.VAR_KEYWORD or (n == 0 and parameter.name == "self"):
+            continue
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            annotation = eval(annotation, function.__globals__)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            annotation = Sequence[annotation]
+        checks.append((parameter.name, _expected(annotation), _misfit(annotation)))
+    return signature, checks
+
+
+def _expected(annotation: Any) -> str:
+    """Return what fits a type in words; `None` goes without saying."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return str(args[1])
+    if origin in (Union, types.UnionType):
+        return " or ".join(_expected(a) for a in args if a is not type(None))
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, args))}"
+    if _is_function(annotation, origin):
+        return "a function"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a dict of texts" if args == (str, str) else "a dict"
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        word = {"Sequence": "list", "Collection": "list"}.get(origin.__name__, origin.__name__)
+        return f"a {word} of {_plural(_expected(args[0]))}"
+    if annotation in _NAMES:
+        return _NAMES[annotation]
+    name = getattr(annotation, "__name__", str(annotation))
+    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+
+
+def _plural(expected: str) -> str:
+    first, of, rest = expected.removeprefix("a ").partition(" of ")
+    return f"{first}s{of}{rest}"
+
+
+def _misfit(annotation: Any) -> Misfit:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _misfit(args[0])
+    if origin in (Union, types.UnionType):
+        return _misfit_of_all([_misfit(a) for a in args])
+    if origin is Literal:
+        return lambda value: (
+            None
+            if type(value) is str and value in args
+            else repr(value)
+            if isinstance(value, str)
+            else _kind(value)
+        )
+    if _is_function(annotation, origin):
+        return lambda value: None if callable(value) else _kind(value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _misfit_of_mapping(*map(_misfit, args))
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return _misfit_of_elements(origin, _misfit(args[0]))
+    if annotation is int or annotation is float:
+        numbers = (int,) if annotation is int else (int, float)
+        return lambda value: (
+            None if isinstance(value, numbers) and not isinstance(value, bool) else _kind(value)
+        )
+    if annotation is None:
+        annotation = type(None)
+    if not isinstance(annotation, type) or _is_structural(annotation):
+        return lambda value: None
+    return lambda value: None if isinstance(value, annotation) else _kind(value)
+
+
+def _is_function(annotation: Any, origin: Any) -> bool:
+    is_call = _is_structural(annotation) and "__call__" in vars(annotation)
+    return origin is Callable or is_call
+
+
+def _is_structural(annotation: Any) -> bool:
+    """Return whether `isinstance` cannot decide: a protocol that is not checked at run time."""
+    is_protocol = getattr(annotation, "_is_protocol", False)
+    return is_protocol and not getattr(annotation, "_is_runtime_protocol", False)
+
+
+def _misfit_of_all(misfits: Sequence[Misfit]) -> Misfit:
+    def misfit(value: Any) -> str | None:
+        kinds = [m(value) for m in misfits]
+        # of a list with a wrong element, the element says more than the list
+        return None if None in kinds else max((k for k in kinds if k is not None), key=len)
+
+    return misfit
+
+
+def _misfit_of_mapping(of_key: Misfit, of_value: Misfit) -> Misfit:
+    def misfit(value: Any) -> str | None:
+        if not isinstance(value, Mapping):
+            return _kind(value)
+        for k, v in value.items():
+            if (kind := of_key(k)) is not None:
+                return f"a dict with the key {kind}"
+            if (kind := of_value(v)) is not None:
+                return f"a dict with {kind} under '{k}'"
+        return None
+
+    return misfit
+
+
+def _misfit_of_elements(collection: type, of_element: Misfit) -> Misfit:
+    def misfit(value: Any) -> str | None:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, collection):
+            return _kind(value)
+        # an iterator can be read only once
+        for element in value if isinstance(value, Collection) else ():
+            if (kind := of_element(element)) is not None:
+                return f"a list with {kind}"
+        return None
+
+    return misfit
+
+
+def _kind(value: object) -> str:
+    """Return the name of a value's type; the value may be large or secret."""
+    return "None" if value is None else type(value).__name__
+
 
 def wrong_type(what: str, expected: str, value: object) -> InvalidRequestError:
-    """Return the error for an argument of a wrong type; the value may be large or secret."""
-    kind = "None" if value is None else type(value).__name__
-    return InvalidRequestError(f"{what}: expected {expected}, not {kind}")
+    """Return the error for an argument of a wrong type."""
+    return InvalidRequestError(f"{what}: expected {expected}, not {_kind(value)}")
 
 
 def check_text(what: str, value: object) -> None:

@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec import types
@@ -112,6 +112,9 @@ Transform: TypeAlias = (
     | VoidTransform
     | UnknownTransform
 )
+
+GivenTransform: TypeAlias = Annotated[Transform | str, "a transform such as 'bucket[16]'"]
+"""A transform as users give it."""
 
 _PLAIN: dict[str, Transform] = {
     "identity": IdentityTransform(),

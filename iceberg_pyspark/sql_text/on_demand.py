@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.predicates import Filter, Predicate
 from iceberg_pyspark.spec.argument_types import wrong_type
 
 
-def as_predicate(filter: str | Predicate) -> Predicate:
+def as_predicate(filter: Filter) -> Predicate:
     """Return the unbound predicate; raise `InvalidRequestError` for an invalid text."""
     if isinstance(filter, Predicate):
         return filter

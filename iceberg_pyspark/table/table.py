@@ -16,19 +16,21 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.changes.file_filter import compile_file_match
 from iceberg_pyspark.changes.manifest_changes import RemoveWhere
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, SnapshotAction
+from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
-from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.spec.argument_types import check_whole_number, wrong_type
+from iceberg_pyspark.expressions.predicates import Filter, Predicate
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import transform_text
+from iceberg_pyspark.sql_text.names import readable_name
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together
@@ -51,10 +53,15 @@ from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.health.examine import DEFAULT_TOP, TableHealth, examine
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.metadata_tables.inspection import Inspection
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    Moment,
+    SnapshotSelector,
+    selector_of,
+)
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.verify.findings import TableVerification
@@ -71,6 +78,7 @@ def load_table(
     return Table(catalog, catalog.load_table(identifier), case_sensitive=case_sensitive)
 
 
+@checked_methods
 class Table(EditableTable):
     """A table of a catalog; after a method that changes it, it has the committed metadata."""
 
@@ -140,6 +148,12 @@ class Table(EditableTable):
         return self._loaded_table.identifier
 
     @property
+    def name(self) -> str:
+        """The name as `load_table` of the table's catalog takes it, or the path."""
+        identifier = self.identifier
+        return readable_name(identifier.levels) if identifier.namespace else identifier.name
+
+    @property
     def loaded(self) -> LoadedTable:
         """The table as the catalog returned it last."""
         return self._loaded_table
@@ -199,6 +213,15 @@ class Table(EditableTable):
         """The storage of the table's files."""
         return self._io if self._io is not None else table_io(self._loaded_table, self._catalog)
 
+    def history(self) -> tuple[SnapshotLogEntry, ...]:
+        """Return the log of which snapshot was current since when, the oldest first."""
+        return self.metadata.snapshot_log
+
+    @property
+    def inspect(self) -> Inspection:
+        """The metadata tables as Arrow tables: `table.inspect.files()`."""
+        return Inspection(self.metadata_table)
+
     def refresh(self) -> Table:
         """Load the current metadata.
 
@@ -209,25 +232,40 @@ class Table(EditableTable):
 
     def scan(
         self,
+        filter: Filter | None = None,
         *,
-        filter: str | Predicate | None = None,
         columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        snapshot_id: int | None = None,
+        branch: str | None = None,
+        tag: str | None = None,
+        as_of: Moment | None = None,
         selector: SnapshotSelector | None = None,
         case_sensitive: bool | None = None,
     ) -> TableScan:
         """Return a scan of one snapshot, by default the current one.
 
-        `case_sensitive` None: names are as the table's `case_sensitive` says.
+        `filter` is as in `"id > 5"`, `limit` the most rows to read. At most one of `snapshot_id`,
+        `branch`, `tag` and `as_of` chooses the snapshot; `as_of` is a datetime (UTC if it has no
+        time zone), text such as `"2026-01-31 12:00"`, or milliseconds since 1970. A `selector` may
+        ask for the rows appended between two snapshots instead. `case_sensitive` None: names are
+        as the table's `case_sensitive` says. Raises `NoSuchSnapshotError`, and
+        `InvalidRequestError` for arguments that contradict each other or do not fit the table.
         """
+        if limit is not None and limit < 0:
+            raise InvalidRequestError(f"scan: limit: expected 0 or more rows, not {limit}")
         if case_sensitive is None:
             case_sensitive = self.case_sensitive is not False
         return scan_table(
             str(self.identifier),
             self.metadata,
             self.io,
-            selector=selector,
+            selector=selector_of(
+                selector=selector, snapshot_id=snapshot_id, branch=branch, tag=tag, as_of=as_of
+            ),
             columns=columns,
             filter=filter,
+            limit=limit,
             case_sensitive=case_sensitive,
             report=self._loaded_table.report_scan,
             planner=self._loaded_table.plan_scan,
@@ -257,23 +295,23 @@ class Table(EditableTable):
         *,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> None:
-        """Write and append Arrow rows."""
-        self._write(rows, None, branch, snapshot_properties)
+    ) -> Snapshot:
+        """Write and append Arrow rows; return the snapshot, whose `summary` counts them."""
+        return self._write(rows, None, branch, snapshot_properties)
 
     def overwrite(
         self,
         rows: Rows,
-        filter: str | Predicate | None = None,
+        filter: Filter | None = None,
         *,
         dynamic: bool = False,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> None:
+    ) -> Snapshot:
         """Replace all rows, the rows that match, or the rows' partitions by Arrow rows.
 
         With a filter, a file of which only some rows match is an error. `dynamic` replaces the
-        partitions that the new rows are in.
+        partitions that the new rows are in. Returns the snapshot, as `append` does.
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
@@ -283,9 +321,9 @@ class Table(EditableTable):
                     "replaced; keep one"
                 )
             mode = self._bound(filter)
-        self._write(rows, mode, branch, snapshot_properties)
+        return self._write(rows, mode, branch, snapshot_properties)
 
-    def _bound(self, filter: str | Predicate) -> Predicate:
+    def _bound(self, filter: Filter) -> Predicate:
         case_sensitive = self.case_sensitive is not False
         return bind(as_predicate(filter), self.schema, case_sensitive=case_sensitive)
 
@@ -295,7 +333,7 @@ class Table(EditableTable):
         mode: OverwriteMode | None,
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
-    ) -> None:
+    ) -> Snapshot:
         # wrong options are refused before files are written
         options = _options(branch, snapshot_properties)
         with syncs_together():
@@ -304,6 +342,7 @@ class Table(EditableTable):
             with WrittenFiles(self.io, files) as written_files:
                 action = write_action(self._loaded_table, files, mode, branch=branch)
                 self._commit(action, options, written_files)
+        return next(s for s in reversed(self.snapshots) if s.has_value(WRITE_ID, write_id))
 
     def _commit(
         self,
@@ -335,7 +374,7 @@ class Table(EditableTable):
 
     def delete(
         self,
-        filter: str | Predicate,
+        filter: Filter,
         *,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -401,8 +440,6 @@ class Table(EditableTable):
         `progress(phase, done, total)` is called while a procedure runs: `done` of `total` steps are
         done; `total` is None if it is unknown. It must not raise.
         """
-        if not callable(progress):
-            raise wrong_type("progress", "a function of phase, done and total", progress)
         table = MaintainedTable(
             catalog=self._catalog,
             loaded=self._loaded_table,
@@ -413,15 +450,14 @@ class Table(EditableTable):
         )
         return TableMaintenance(table, after_commit=self._is_now)
 
-    def health(self, *, top: int = DEFAULT_TOP, lists_storage: bool = False) -> TableHealth:
+    def health(self, *, top: int = DEFAULT_TOP, list_storage: bool = False) -> TableHealth:
         """Return a health report from metadata and manifests, with the gains of maintenance.
 
         The report has files by size, deletes, the `top` partitions by bytes and by files, snapshots
         and metadata, and for each procedure its effect and its command. No row is read, and the
-        storage is listed for orphan files only with `lists_storage`. Memory holds only a few
+        storage is listed for orphan files only with `list_storage`. Memory holds only a few
         integers per file.
         """
-        check_whole_number("top", top)
         return examine(
             self._catalog,
             self._loaded_table,
@@ -429,21 +465,21 @@ class Table(EditableTable):
             self.maintenance(),
             now_ms=self._clock.now_ms(),
             top=top,
-            lists_storage=lists_storage,
+            list_storage=list_storage,
         )
 
-    def verify(self, *, checks_files: bool = False) -> TableVerification:
+    def verify(self, *, check_files: bool = False) -> TableVerification:
         """Check the table against the specification; return the broken rules by name.
 
         The newest version of the table is checked, with all snapshots: references, sequence numbers
         and row ids; that manifests exist and match the manifest list; that files are listed once,
         with at most one deletion vector each; for root manifests, the rules of their entries and of
-        their changes. With `checks_files`, the existence and size of every live file are checked
+        their changes. With `check_files`, the existence and size of every live file are checked
         and deletion vectors are read, but no rows. Damage is no error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
         newest = newest_version(self._catalog, self._loaded_table)
-        return verify_table(self.io, newest, checks_files=checks_files)
+        return verify_table(self.io, newest, check_files=check_files)
 
     def _is_now(self, loaded_table: LoadedTable) -> None:
         self._loaded_table = loaded_table

@@ -8,34 +8,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated, TypeAlias
 
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import from_arrow_schema
-from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier, ViewCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.changes.new_table import NewTable
-from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.argument_types import check_properties, check_text, check_texts
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.argument_types import checked, checked_methods
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.table.catalog_view import View
 from iceberg_pyspark.table.commits.create_table import (
     create_namespace_if_absent,
     create_table,
     new_table_properties,
 )
-from iceberg_pyspark.table.commits.define_view import with_views
+from iceberg_pyspark.table.commits.define_view import (
+    NewDefinition,
+    create_or_replace_view,
+    create_view,
+    with_views,
+)
 from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
 from iceberg_pyspark.table.table_reference import resolve_table
 
+GivenSchema: TypeAlias = Annotated[
+    str | Schema | pa.Schema, "text such as 'id BIGINT', an Iceberg schema or an Arrow schema"
+]
 
+
+@checked
 def load_table(name: str, *, catalog: str | None = None, **properties: str) -> Table:
     """Load the table at a path, or with a name in a catalog, without Spark.
 
@@ -51,6 +68,7 @@ def load_table(name: str, *, catalog: str | None = None, **properties: str) -> T
     return load_table_of(*reference)
 
 
+@checked
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
     """Load a catalog by name, as `registry.load_catalog` does, for use with text names.
 
@@ -59,6 +77,7 @@ def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
     return TableCatalog(load_plain_catalog(name, **properties))
 
 
+@checked_methods
 class TableCatalog:
     """Tables and namespaces by dotted name, with or without the catalog's name in front.
 
@@ -99,23 +118,25 @@ class TableCatalog:
     def create_table(
         self,
         name: str,
-        schema: str | Schema | pa.Schema,
+        schema: GivenSchema,
         *,
         partitioned_by: Sequence[str] = (),
         sorted_by: Sequence[str] = (),
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
     ) -> Table:
         """Create a table, and its namespace if that does not exist.
 
         `schema` is text in the form of Spark SQL columns, or an Iceberg or Arrow schema;
         `partitioned_by` is like `["days(ts)", "bucket(16, id)"]`, `sorted_by` like `["ts DESC"]`.
-        Raises `TableAlreadyExistsError`.
+        Raises `TableAlreadyExistsError`; with `if_not_exists`, the existing table is returned as it
+        is, whatever its schema.
         """
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
-        if location is not None:
-            check_text("location", location)
+        if if_not_exists and catalog.table_exists(identifier):
+            return load_table_of(catalog, identifier)
         new = NewTable(
             schema=columns,
             spec=parse_partitioning(partitioned_by, columns),
@@ -124,7 +145,12 @@ class TableCatalog:
             properties=new_table_properties(self.properties, properties or {}),
         )
         create_namespace_if_absent(catalog, identifier.namespace)
-        return Table(catalog, create_table(catalog, identifier, new))
+        try:
+            return Table(catalog, create_table(catalog, identifier, new))
+        except TableAlreadyExistsError:
+            if not if_not_exists:
+                raise
+            return load_table_of(catalog, identifier)
 
     def load_table(self, name: str) -> Table:
         """Load the table with this name; raises `NoSuchTableError`."""
@@ -164,27 +190,93 @@ class TableCatalog:
         is then an error, and not created.
         """
         catalog, identifier = self._resolve(name)
-        check_text("metadata_location", metadata_location)
         if not dry_run:
             create_namespace_if_absent(catalog, identifier.namespace)
         table = catalog.register_table(identifier, metadata_location, dry_run=dry_run)
         return Table(catalog, table)
 
-    def register_view(self, name: str, metadata_location: str) -> None:
-        """Register an existing metadata file as a view, in catalogs that have views.
+    def list_views(self, namespace: str = "") -> list[str]:
+        """Return the names of the views directly in a namespace; raises `NoSuchNamespaceError`.
 
-        Raises `ViewAlreadyExistsError`, or `UnsupportedFeatureError` if the catalog has no views.
+        All methods for views raise `UnsupportedFeatureError` if the catalog has no views.
         """
-        catalog, identifier = self._resolve(name)
-        check_text("metadata_location", metadata_location)
-        view_catalog = with_views(catalog)
-        create_namespace_if_absent(catalog, identifier.namespace)
-        view_catalog.register_view(identifier, metadata_location)
+        return [_text(i) for i in with_views(self._catalog).list_views(self._namespace(namespace))]
 
-    def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace; raises `NamespaceAlreadyExistsError`."""
-        check_properties("properties", properties or {})
-        self._catalog.create_namespace(self._namespace(name), properties)
+    def view_exists(self, name: str) -> bool:
+        """Return whether the view exists."""
+        views, identifier = self._view(name)
+        return views.view_exists(identifier)
+
+    def load_view(self, name: str) -> View:
+        """Load the view with this name; raises `NoSuchViewError`."""
+        views, identifier = self._view(name)
+        return View(views.load_view(identifier))
+
+    def create_view(
+        self,
+        name: str,
+        schema: GivenSchema,
+        sql: str,
+        *,
+        dialect: str = "spark",
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        replace: bool = False,
+    ) -> View:
+        """Create a view of a query, and its namespace if that does not exist.
+
+        `schema` has the columns of the query `sql`, which is not run or checked. Names in the query
+        without a namespace are in the view's own. With `replace`, an existing view gets the query
+        as a new version. Raises `ViewAlreadyExistsError` if a view or table has the name.
+        """
+        views, identifier = self._view(name)
+        definition = NewDefinition(
+            schema=_schema(schema),
+            query=SqlRepresentation(sql, dialect),
+            default_namespace=identifier.namespace,
+            properties=properties or {},
+            location=location,
+        )
+        create_namespace_if_absent(self._catalog, identifier.namespace)
+        create = create_or_replace_view if replace else create_view
+        return View(create(views, identifier, definition))
+
+    def drop_view(self, name: str) -> None:
+        """Drop the view; its metadata files stay. Raises `NoSuchViewError`."""
+        views, identifier = self._view(name)
+        views.drop_view(identifier)
+
+    def rename_view(self, name: str, new_name: str) -> None:
+        """Rename a view within the catalog.
+
+        Raises `NoSuchViewError`, `ViewAlreadyExistsError`, `NoSuchNamespaceError`.
+        """
+        (views, identifier), (_, new_identifier) = self._view(name), self._view(new_name)
+        views.rename_view(identifier, new_identifier)
+
+    def register_view(self, name: str, metadata_location: str) -> View:
+        """Register an existing metadata file as a view; raises `ViewAlreadyExistsError`."""
+        views, identifier = self._view(name)
+        create_namespace_if_absent(self._catalog, identifier.namespace)
+        return View(views.register_view(identifier, metadata_location))
+
+    def create_namespace(
+        self,
+        name: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        if_not_exists: bool = False,
+    ) -> None:
+        """Create a namespace.
+
+        Raises `NamespaceAlreadyExistsError`; with `if_not_exists`, an existing namespace stays as
+        it is.
+        """
+        try:
+            self._catalog.create_namespace(self._namespace(name), properties)
+        except NamespaceAlreadyExistsError:
+            if not if_not_exists:
+                raise
 
     def drop_namespace(self, name: str) -> None:
         """Drop an empty namespace; raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
@@ -210,8 +302,6 @@ class TableCatalog:
         updates: Mapping[str, str] | None = None,
     ) -> None:
         """Remove and set namespace properties; raises `NoSuchNamespaceError`."""
-        check_texts("removals", removals)
-        check_properties("updates", updates or {})
         if both := set(removals).intersection(updates or {}):
             raise InvalidRequestError(
                 f"removals and updates both name {', '.join(sorted(both))}; keep one"
@@ -219,6 +309,10 @@ class TableCatalog:
         self._catalog.update_namespace_properties(
             self._namespace(name), removals=removals, updates=updates or {}
         )
+
+    def _view(self, name: str) -> tuple[ViewCatalog, TableIdentifier]:
+        catalog, identifier = self._resolve(name)
+        return with_views(catalog), identifier
 
     def _resolve(self, name: str) -> tuple[Catalog, TableIdentifier]:
         if is_path(name):
@@ -234,23 +328,13 @@ class TableCatalog:
         return TableIdentifier(namespace=levels[:-1], name=levels[-1])
 
     def _namespace(self, name: str) -> Namespace:
-        check_text("name", name)
         return parse_levels(name) if name else ()
 
 
-def _schema(schema: str | Schema | pa.Schema) -> Schema:
-    match schema:
-        case str():
-            return parse_schema(schema)
-        case Schema():
-            return schema
-        case pa.Schema():
-            return from_arrow_schema(schema)
-        case _:
-            raise InvalidRequestError(
-                "schema: expected text, an Iceberg schema or an Arrow schema, not "
-                f"{type(schema).__name__}"
-            )
+def _schema(schema: GivenSchema) -> Schema:
+    if isinstance(schema, str):
+        return parse_schema(schema)
+    return schema if isinstance(schema, Schema) else from_arrow_schema(schema)
 
 
 def _text(identifier: TableIdentifier) -> str:

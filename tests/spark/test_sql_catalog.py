@@ -170,7 +170,7 @@ def test_what_an_insert_leaves_out_is_the_default(
     actual = {r["id"]: tuple(r)[1:] for r in spark.table("lake.db.filled").collect()}
     assert actual[4] == values
     assert (actual[5][0], actual[5][1], actual[5][2], actual[5][3]) == (-5, 0, "it's", None)
-    third = lake.table("lake.db.filled").history[2].snapshot_id
+    third = lake.table("lake.db.filled").history()[2].snapshot_id
     past = spark.sql(f"select * from lake.db.filled version as of {third}").collect()
     assert {r["id"]: tuple(r)[1:] for r in past} == {
         1: values,
@@ -221,7 +221,7 @@ def test_a_table_of_the_session(spark: SparkSession, lake: IcebergSession, tmp_p
     table.update_properties().set({"k": "v"}).commit()
     table.update_schema().add_column("late", "string").commit()
     assert table.name == "lake.db.mine"
-    assert [e.snapshot_id for e in table.history] == [table.current_snapshot.snapshot_id]  # type: ignore[union-attr]
+    assert [e.snapshot_id for e in table.history()] == [table.current_snapshot.snapshot_id]  # type: ignore[union-attr]
     assert sorted(table.to_df().collect()) == [(1, None), (2, None)]
     spark.sql("alter table lake.db.mine unset tblproperties ('k')")
     assert "k" not in table.refresh().properties

@@ -7,7 +7,6 @@ file outside the checkout, with the settings of a user.
 from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.errors import CommitConflictError
 
 
 def rows_of(name: str) -> int:
@@ -36,7 +35,7 @@ def change(spark: SparkSession) -> int:
     try:
         changed = table.delete("id < 10")
         merge = table.merge_into(table.to_df(), "t.id = s.id").whenMatched().updateAll().merge()
-    except CommitConflictError as error:
+    except ice.errors.CommitConflictError as error:
         raise RuntimeError("again") from error
     except ice.IcebergError:
         return 0

@@ -39,9 +39,19 @@ def check(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
 def test_every_exported_name_is_there() -> None:
     assert sorted(ice.__all__) == ice.__all__
     for name in ice.__all__:
-        assert getattr(ice, name).__name__ == name
+        assert getattr(ice, name).__name__ in (name, f"iceberg_pyspark.{name}")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         ice.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_errors_are_there_without_another_import() -> None:
+    program = (
+        "import iceberg_pyspark as ice\n"
+        "try: raise ice.errors.CommitConflictError('x')\n"
+        "except ice.errors.CommitError as e: print(isinstance(e, ice.IcebergError))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.nightly

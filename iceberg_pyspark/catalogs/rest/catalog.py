@@ -75,6 +75,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.properties import FORMAT_VERSION, bool_property, int_property
 from iceberg_pyspark.spec.schema import schema_to_json
@@ -89,6 +90,7 @@ _PURGE = "rest-catalog-purge"
 _DELEGATION = "X-Iceberg-Access-Delegation"
 
 
+@checked_methods
 class RestCatalog(RestViews):
     """The tables of a REST server.
 

@@ -43,6 +43,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.views import (
     ViewMetadata,
@@ -51,6 +52,7 @@ from iceberg_pyspark.spec.views import (
 )
 
 
+@checked_methods
 class RestViews(ABC):
     """The part of a REST catalog that manages views."""
 

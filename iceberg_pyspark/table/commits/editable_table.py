@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit import Clock, CommitStep, MetadataStep
@@ -23,6 +24,7 @@ from iceberg_pyspark.table.commits.pending_changes import (
 from iceberg_pyspark.table.table_storage import check_new_location
 
 
+@checked_methods
 class EditableTable(ABC):
     """Methods that start a change: chain calls on the returned object, then call `commit()`.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias, cast
+from typing import Annotated, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.argument_types import wrong_type
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
@@ -29,7 +28,10 @@ from iceberg_pyspark.spec.property_types import ChoiceProperty
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+Rows: TypeAlias = Annotated[
+    pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+    "an Arrow table, batch or reader (pyarrow.table makes one of a frame)",
+]
 
 _MIN_ROWS = 10_000
 
@@ -120,8 +122,4 @@ def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
         return rows.to_batches()  # type: ignore[no-any-return]
     if isinstance(rows, pa.RecordBatch):
         return [rows]
-    if isinstance(rows, pa.RecordBatchReader):
-        return rows  # type: ignore[no-any-return]
-    raise wrong_type(
-        "rows", "an Arrow table, batch or reader (pyarrow.table makes one of a frame)", rows
-    )
+    return rows

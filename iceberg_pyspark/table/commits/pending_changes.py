@@ -47,6 +47,7 @@ from iceberg_pyspark.changes.updates import SetLocation, UpgradeFormatVersion
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -203,6 +204,7 @@ class UpdateProperties(PropertyChanges, PendingChanges):
         return changes
 
 
+@checked_methods
 class UpdateLocation(PendingChanges):
     """The change of `table.update_location()`: the folder of new files."""
 
@@ -230,6 +232,7 @@ class UpdateLocation(PendingChanges):
 Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
 
 
+@checked_methods
 class ManageSnapshots(CommittedAtEnd):
     """The changes of `table.manage_snapshots()`, applied in call order.
 

@@ -9,6 +9,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -27,6 +28,7 @@ from iceberg_pyspark.table.commits.new_data import Rows, write_rows
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 
+@checked_methods
 class Transaction(EditableTable):
     """A collection of changes that `commit()`, or leaving the `with` block without error, commits.
 

@@ -60,7 +60,7 @@ def examine(
     *,
     now_ms: int,
     top: int = DEFAULT_TOP,
-    lists_storage: bool = False,
+    list_storage: bool = False,
 ) -> TableHealth:
     """Return the report of the table's newest version; no data files are read."""
     if top < 1:
@@ -76,7 +76,7 @@ def examine(
         table=table,
         maintenance=maintenance,
         examination=examination,
-        lists_storage=lists_storage,
+        list_storage=list_storage,
     )
     return TableHealth(
         table=str(table.identifier),

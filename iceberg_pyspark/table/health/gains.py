@@ -28,13 +28,13 @@ _FLAGS = ("uri", "warehouse")
 
 @dataclass(frozen=True, kw_only=True)
 class Gains:
-    """The procedures of one table; orphan files are only searched for if `lists_storage`."""
+    """The procedures of one table; orphan files are only searched for if `list_storage`."""
 
     catalog: Catalog
     table: LoadedTable
     maintenance: TableMaintenance
     examination: Examination
-    lists_storage: bool
+    list_storage: bool
 
     def all(self) -> Iterator[ProcedureGain]:
         """Yield the gain of each procedure, in the order in which they are best run."""
@@ -120,7 +120,7 @@ class Gains:
         )
 
     def _orphans(self) -> _Gain:
-        if not self.lists_storage:
+        if not self.list_storage:
             return _Gain(effect="only a listing of the storage tells")
         count = len(self.maintenance.remove_orphan_files(dry_run=True).orphan_file_locations)
         return _Gain(

@@ -6,20 +6,12 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import get_args
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.snapshot_retention import Retention
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.spec.argument_types import (
-    check_properties,
-    check_text,
-    check_texts,
-    check_whole_number,
-    wrong_type,
-)
+from iceberg_pyspark.expressions.predicates import Filter
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -66,6 +58,7 @@ from iceberg_pyspark.table.statistics.table_statistics import (
 )
 
 
+@checked_methods
 class TableMaintenance:
     """The maintenance of one table, with names and arguments as in the JVM connector's procedures.
 
@@ -102,10 +95,6 @@ class TableMaintenance:
         `snapshot_ids`, `CommitConflictError`, and `CommitStateUnknownError`, after which nothing
         was deleted.
         """
-        if not isinstance(snapshot_ids, Collection):
-            raise wrong_type("snapshot_ids", "a list of whole numbers", snapshot_ids)
-        for snapshot_id in snapshot_ids:
-            check_whole_number("snapshot_ids", snapshot_id)
         expiry = SnapshotExpiry(
             self._table,
             Retention(
@@ -127,7 +116,7 @@ class TableMaintenance:
         *,
         strategy: str | None = None,
         sort_order: str | None = None,
-        where: str | Predicate | None = None,
+        where: Filter | None = None,
         options: Mapping[str, object] | None = None,
         branch: str = MAIN,
         runner: GroupRunner | None = None,
@@ -154,7 +143,6 @@ class TableMaintenance:
         unchanged. `dry_run` only counts what would be rewritten, and lists the groups of files with
         the reasons. Raises `InvalidRequestError` for an invalid option or order.
         """
-        _check_texts(strategy=strategy, sort_order=sort_order, branch=branch)
         table, result = DataFileRewrite(
             self._table,
             options=_texts(options),
@@ -203,16 +191,6 @@ class TableMaintenance:
         Raises `InvalidRequestError` for different stores, for a location that is not the table's
         own, and if `gc.enabled` is false.
         """
-        _check_texts(location=location)
-        check_properties("equal_schemes", equal_schemes or {})
-        check_properties("equal_authorities", equal_authorities or {})
-        if inventory is not None and not callable(inventory):
-            raise wrong_type("inventory", "a function without arguments", inventory)
-        if prefix_mismatch_mode not in get_args(PrefixMismatchMode):
-            raise InvalidRequestError(
-                f"prefix_mismatch_mode must be one of {', '.join(get_args(PrefixMismatchMode))}, "
-                f"not '{prefix_mismatch_mode}'"
-            )
         return OrphanRemoval(
             table=self._table,
             older_than_ms=_milliseconds(older_than),
@@ -242,9 +220,6 @@ class TableMaintenance:
         field, `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do
         not), `CommitConflictError` and `CommitStateUnknownError`.
         """
-        if spec_id is not None:
-            check_whole_number("spec_id", spec_id)
-        check_texts("sort_by", sort_by)
         rewrite = ManifestRewrite(self._table, spec_id=spec_id, sort_by=sort_by)
         table, result = rewrite.run(dry_run=dry_run)
         if not dry_run:
@@ -279,11 +254,6 @@ class TableMaintenance:
         that are already staged then remain unused. Raises `UnsupportedFeatureError` for metadata
         that may have paths of unknown meaning. `dry_run` counts and writes nothing.
         """
-        _check_texts(
-            start_version=start_version,
-            end_version=end_version,
-            staging_location=staging_location,
-        )
         return TablePathRewrite(
             self._table,
             MovedPaths(source_prefix, target_prefix),
@@ -298,7 +268,7 @@ class TableMaintenance:
         self,
         *,
         options: Mapping[str, object] | None = None,
-        where: str | Predicate | None = None,
+        where: Filter | None = None,
         dry_run: bool = False,
     ) -> RewrittenDeleteFiles:
         """Rewrite position delete files, from version 3 on as deletion vectors.
@@ -370,8 +340,6 @@ class TableMaintenance:
         unknown or has no values to count, `ConcurrentChangeError` if the snapshot expired
         meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
         """
-        if columns is not None:
-            check_texts("columns", columns)
         table, result = TableStatisticsComputation(
             self._table,
             snapshot_id=snapshot_id,
@@ -402,8 +370,6 @@ class TableMaintenance:
 
 def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
     """Convert option values to text, in the form that SQL passes them."""
-    if options is not None and not isinstance(options, Mapping):
-        raise wrong_type("options", "a dict", options)
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (options or {}).items()
@@ -411,15 +377,4 @@ def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:
-    if moment is None:
-        return None
-    if isinstance(moment, datetime):
-        return milliseconds_of(moment)
-    check_whole_number("older_than, a datetime or milliseconds since 1970", moment)
-    return moment
-
-
-def _check_texts(**texts: str | None) -> None:
-    for name, text in texts.items():
-        if text is not None:
-            check_text(name, text)
+    return milliseconds_of(moment) if isinstance(moment, datetime) else moment

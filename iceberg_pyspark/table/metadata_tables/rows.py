@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.reading.row_stream import RowStream
 
 ColumnMaker: TypeAlias = Callable[[NestedField], pa.Array]
 """Returns one top-level column in the projected form; called only for projected columns."""
@@ -36,8 +38,9 @@ class MetadataTableReader(Protocol):
         ...
 
 
+@checked_methods
 @dataclass(frozen=True, kw_only=True)
-class MetadataTable:
+class MetadataTable(RowStream):
     """One metadata table of one table, ready to be read."""
 
     name: str
@@ -55,14 +58,10 @@ class MetadataTable:
         """Return the table with only these fields."""
         return replace(self, schema=projection)
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, task by task."""
-        for task in self.plan():
-            yield from self.reader.read(self.io, task, self.schema)
-
-    def to_arrow(self) -> pa.Table:
-        """Return all rows as one table in memory."""
-        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream, which is read task by task."""
+        batches = (b for task in self.plan() for b in self.reader.read(self.io, task, self.schema))
+        return pa.RecordBatchReader.from_batches(to_arrow_schema(self.schema), batches)
 
 
 @dataclass(frozen=True, kw_only=True)

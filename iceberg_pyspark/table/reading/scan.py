@@ -6,11 +6,13 @@ other processes need only the context and the tasks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Annotated
 
 import pyarrow as pa
 
@@ -24,14 +26,14 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Filter, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
-from iceberg_pyspark.spec.argument_types import check_texts, wrong_type
+from iceberg_pyspark.spec.argument_types import check_texts, checked_methods
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
@@ -51,6 +53,7 @@ from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.scan_credentials import opened_for_scan
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.row_deletes import deleted_before
+from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 
@@ -98,9 +101,10 @@ class ScanDescription:
         )
 
 
+@checked_methods
 @dataclass(frozen=True, kw_only=True)
-class TableScan:
-    """A read of one snapshot; created by `scan_table`."""
+class TableScan(RowStream):
+    """A read of one snapshot; created by `Table.scan`."""
 
     context: ScanContext
     metadata: TableMetadata
@@ -122,10 +126,11 @@ class TableScan:
     credentials: str | None = field(default=None, repr=False)
     """The storage property with credentials for this scan only, which `io` uses."""
 
-    def pruned_by(self, predicate: Predicate) -> TableScan:
+    limit: int | None = None
+    """The most rows to return; None: all. The plan is that of all rows."""
+
+    def pruned_by(self, predicate: Annotated[Predicate, "a predicate"]) -> TableScan:
         """Return the scan with an additional bound predicate, which prunes files and rows."""
-        if not isinstance(predicate, Predicate):
-            raise wrong_type("predicate", "a predicate", predicate)
         both = and_(self.context.predicate, predicate)
         return replace(self, context=replace(self.context, predicate=both))
 
@@ -248,14 +253,24 @@ class TableScan:
             statistics=plan.statistics,
         )
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, file by file, in bounded memory."""
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream: files are read one after another, in bounded memory.
+
+        With a limit, no file is read after the last row.
+        """
+        return pa.RecordBatchReader.from_batches(
+            to_arrow_schema(self.context.projection), _first_rows(self._batches(), self.limit)
+        )
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         scan, plan = self.scan_and_plan()
         for task in plan.tasks(self.split):
             yield from read_task(scan.context, task, scan.io)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table in memory; remote files are read several at a time."""
+        if self.limit is not None:
+            return super().to_arrow()
         scan, plan = self.scan_and_plan()
         tasks = list(plan.tasks(self.split))
         batches: Iterator[pa.RecordBatch]
@@ -271,14 +286,17 @@ class TableScan:
     def count(self) -> int:
         """Return the number of rows; data files are read only if their values matter."""
         counting = replace(self.context, projection=Schema(fields=()))
+        limit = math.inf if self.limit is None else self.limit
         rows = 0
         scan, plan = self.scan_and_plan(reads_columns=False)
         for task in plan.tasks(split=None):
+            if rows >= limit:
+                break
             if scan._is_countable(task):
                 rows += task.record_count - scan._deleted_row_count(task)
             else:
                 rows += sum(b.num_rows for b in read_task(counting, task, scan.io))
-        return rows
+        return int(min(rows, limit))
 
     def known_count(self) -> int | None:
         """Return the number of rows, or None if values of data files would have to be read."""
@@ -292,7 +310,8 @@ class TableScan:
             if task.deletes:
                 with_deletes.append(task)
         # Deletes are read last: otherwise a table that cannot be counted reads them twice.
-        return rows - sum(threaded_map(scan._deleted_row_count, with_deletes))
+        rows -= sum(threaded_map(scan._deleted_row_count, with_deletes))
+        return rows if self.limit is None else min(rows, self.limit)
 
     def _is_countable(self, task: ScanTask) -> bool:
         selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
@@ -323,7 +342,8 @@ def scan_table(
     selector: SnapshotSelector | None = None,
     columns: Sequence[str] | None = None,
     projection: Callable[[Schema], Schema] | None = None,
-    filter: str | Predicate | None = None,
+    filter: Filter | None = None,
+    limit: int | None = None,
     case_sensitive: bool = True,
     overrides: Mapping[str, str] | None = None,
     report: Callable[[ScanReport], None] | None = None,
@@ -370,10 +390,22 @@ def scan_table(
         snapshot=selected_snapshot.snapshot,
         appends=selected_snapshot.appends,
         io=io,
+        limit=limit,
         split=split_options(properties),
         report=report,
         planner=planner,
     )
+
+
+def _first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    if limit is None:
+        yield from batches
+        return
+    for batch in batches if limit > 0 else ():
+        yield batch.slice(0, limit)
+        limit -= batch.num_rows
+        if limit <= 0:
+            return
 
 
 def projection_of(

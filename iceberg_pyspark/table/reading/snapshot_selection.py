@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from itertools import takewhile
+from typing import Annotated, TypeAlias
 
 from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import (
@@ -30,6 +31,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BOUNDS = ("start_snapshot_id", "start_timestamp_ms", "end_snapshot_id", "end_timestamp_ms")
 # ASCII digits only, and no more than 64 bits need
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
+
+
+Moment: TypeAlias = Annotated[
+    datetime | int | str,
+    "a datetime, text such as '2026-01-31 12:00', or milliseconds since 1970",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,54 @@ class SelectedSnapshot:
     snapshot: Snapshot | None
     schema: Schema
     appends: tuple[Snapshot, ...] | None = None
+
+
+def selector_of(
+    *,
+    selector: SnapshotSelector | None,
+    snapshot_id: int | None,
+    branch: str | None,
+    tag: str | None,
+    as_of: Moment | None,
+) -> SnapshotSelector:
+    """Return the selector of the one argument that is given; refuse two by name.
+
+    `as_of` is a datetime (UTC if it has no time zone), a text such as `2026-01-31 12:00`, or
+    milliseconds since 1970.
+    """
+    arguments = {
+        "selector": selector,
+        "snapshot_id": snapshot_id,
+        "branch": branch,
+        "tag": tag,
+        "as_of": as_of,
+    }
+    names = [name for name, value in arguments.items() if value is not None]
+    if len(names) > 1:
+        raise InvalidRequestError(
+            f"a read sees one snapshot, but {' and '.join(names)} are both given; keep one"
+        )
+    if selector is not None:
+        return selector
+    return SnapshotSelector(
+        snapshot_id=snapshot_id,
+        branch=branch,
+        tag=tag,
+        as_of_timestamp_ms=None if as_of is None else _moment(as_of),
+    )
+
+
+def _moment(as_of: Moment) -> int:
+    if isinstance(as_of, datetime):
+        return milliseconds_of(as_of)
+    if isinstance(as_of, int):
+        return as_of
+    if _WHOLE_NUMBER.fullmatch(as_of.strip()):
+        raise InvalidRequestError(
+            f"as_of: the text '{as_of}' may be seconds or milliseconds; give a datetime, a text "
+            "such as '2026-01-31 12:00', or milliseconds as a number"
+        )
+    return timestamp_ms_of(as_of)
 
 
 def branch_selector(metadata: TableMetadata, branch: str) -> SnapshotSelector:

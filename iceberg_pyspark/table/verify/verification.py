@@ -40,11 +40,9 @@ from iceberg_pyspark.table.verify.roots.root_rules import Root, RootRules
 from iceberg_pyspark.table.verify.roots.stored_entries import StoredEntry, stored_entries
 
 
-def verify_table(
-    io: FileIO, table: LoadedTable, *, checks_files: bool = False
-) -> TableVerification:
+def verify_table(io: FileIO, table: LoadedTable, *, check_files: bool = False) -> TableVerification:
     """Return the problems of a table; raise an error only if the store does not answer."""
-    return _Verification(read_anew(io), table, checks_files).run()
+    return _Verification(read_anew(io), table, check_files).run()
 
 
 @dataclass
@@ -53,7 +51,7 @@ class _Verification:
 
     io: FileIO
     table: LoadedTable
-    checks_files: bool
+    check_files: bool
     report: Report = field(init=False)
     roots: RootRules = field(init=False)
     files: FileChecks = field(init=False)
@@ -82,7 +80,7 @@ class _Verification:
             metadata_location=location,
             snapshots=len(snapshots),
             manifests=len(self.manifests),
-            files_were_checked=self.checks_files,
+            files_were_checked=self.check_files,
             findings=tuple(self.report.findings.values()),
         )
 
@@ -157,7 +155,7 @@ class _Verification:
         )
         for rule, manifest, problem in problems:
             self.report.add(rule, snapshot.snapshot_id, manifest.manifest_path, problem)
-        if self.checks_files:
+        if self.check_files:
             self.files.check(snapshot.snapshot_id, manifests, self._read, files)
 
     # --- beside the parent ---

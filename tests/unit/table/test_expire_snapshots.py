@@ -509,9 +509,9 @@ def test_puffin_files_of_vectors_of_manifests_go_with_the_roots_that_need_them(
     table.maintenance().remove_orphan_files(older_than=2**53, force=True)
     assert vectors() == 2
     table = path_table(tmp_path / "t")
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
     append_rows(table, [{"id": 4, "p": 4}])
     table.maintenance().expire_snapshots(older_than=table.snapshots[-1].timestamp_ms + 1)
     assert vectors() == 1
     assert sorted(path_table(tmp_path / "t").scan().to_arrow()["id"].to_pylist()) == [3, 4]
-    assert path_table(tmp_path / "t").verify(checks_files=True).findings == ()
+    assert path_table(tmp_path / "t").verify(check_files=True).findings == ()

@@ -219,12 +219,12 @@ def test_the_storage_is_listed_only_where_it_is_asked_for(table: Table) -> None:
     orphan.write_bytes(b"x")
     os.utime(orphan, (1_000_000_000, 1_000_000_000))
     assert gain(table.health(), "remove_orphan_files").files_before is None
-    assert gain(table.health(lists_storage=True), "remove_orphan_files").files_before == 1
+    assert gain(table.health(list_storage=True), "remove_orphan_files").files_before == 1
 
 
 def test_what_a_procedure_refuses_is_said_and_the_rest_is_told(table: Table) -> None:
     table.update_properties().set({"gc.enabled": "false"}).commit()
-    health = table.health(lists_storage=True)
+    health = table.health(list_storage=True)
     for procedure in ("expire_snapshots", "remove_orphan_files"):
         problem = gain(health, procedure).problem
         assert problem is not None
@@ -256,7 +256,7 @@ def test_statistics_of_no_snapshot_are_counted() -> None:
 
 
 def test_an_empty_table_is_healthy(tmp_path: Path) -> None:
-    health = create_path_table(tmp_path / "t", "id BIGINT").health(lists_storage=True)
+    health = create_path_table(tmp_path / "t", "id BIGINT").health(list_storage=True)
     assert health.snapshot_id is None
     assert (health.file_sizes.files, health.partitions.count) == (0, 0)
     assert not any(g.is_worthwhile or g.problem for g in health.procedures)

@@ -200,7 +200,7 @@ def test_leaves_of_vectors_go_with_the_leaf_that_they_are_for(
 ) -> None:
     assert [m.data_manifest is None for m in delete_leaves(affinities)] == [False, False]
     assert ids_and_delete_leaves(affinities, filter, monkeypatch) == (ids, leaves)
-    assert affinities.verify(checks_files=True).ok
+    assert affinities.verify(check_files=True).ok
 
 
 def test_leaves_of_deletes_for_any_file_are_read(
@@ -220,7 +220,7 @@ def test_leaves_of_deletes_for_any_file_are_read(
     table.refresh()
     assert ids_and_delete_leaves(table, "id < 23", monkeypatch)[0] == [12, 21, 22]
     assert ids_and_delete_leaves(table, "true", monkeypatch)[0] == [12, 21, 22, 31, 32, 40]
-    assert table.verify(checks_files=True).ok
+    assert table.verify(check_files=True).ok
 
 
 def test_an_affinity_to_an_unknown_manifest_says_nothing() -> None:

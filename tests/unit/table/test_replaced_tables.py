@@ -121,7 +121,7 @@ def test_partition_values_have_the_type_of_their_time(
     assert ids_before(table, first, condition) == [1]
     scan = table.scan(selector=SnapshotSelector(snapshot_id=first))
     assert sorted(scan.to_arrow()["p"].to_pylist()) == values
-    assert table.verify(checks_files=True).ok
+    assert table.verify(check_files=True).ok
 
 
 def test_equality_deletes_compare_bounds_of_the_type_of_their_time(tmp_path: Path) -> None:

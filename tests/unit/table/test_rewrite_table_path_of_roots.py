@@ -92,9 +92,9 @@ def test_an_upgraded_table_has_older_manifests(
     assert rows_by_snapshot(copy) == before
     assert [r["id"] for r in rows(copy, 4)] == [4, 7]
     assert table_problems(copy) == []
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
     append(copy, 8)
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -114,7 +114,7 @@ def test_vectors_of_manifests_and_the_files_that_they_remove(
     assert sum(source == removed for source, _ in copies_of(first)) == 1
     copy = registered(catalog, "db.first", tmp_path / "first", first)
     assert rows_by_snapshot(copy) == rows_by_snapshot(table)
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
     # Once the snapshots that have the file are gone, a copy does not need it.
     table.maintenance().expire_snapshots(older_than=2**60, retain_last=1)
     assert not local(removed).exists()
@@ -125,7 +125,7 @@ def test_vectors_of_manifests_and_the_files_that_they_remove(
     moved_away(table, tmp_path / "gone")
     copy = registered(catalog, "db.second", tmp_path / "second", second)
     assert rows(copy, 4) == expected
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
 
 
 def test_a_removed_delete_file_that_is_gone(catalog: TableCatalog, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_removed_delete_file_that_is_gone(catalog: TableCatalog, tmp_path: Pat
     carry_out(second)
     copy = registered(catalog, "db.copy", tmp_path / "copy", second)
     assert rows(copy, 4) == rows(table, 4)
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
     table.maintenance().expire_snapshots(older_than=2**60, retain_last=1)
     assert not local(vector).exists()
     table.refresh()
@@ -152,7 +152,7 @@ def test_a_removed_delete_file_that_is_gone(catalog: TableCatalog, tmp_path: Pat
     carry_out(done)
     copy = registered(catalog, "db.anew", tmp_path / "anew", done)
     assert rows(copy, 4) == rows(table, 4)
-    assert copy.verify(checks_files=True).findings == ()
+    assert copy.verify(check_files=True).findings == ()
 
 
 def vectors(table: Table) -> dict[str, str]:

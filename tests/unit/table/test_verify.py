@@ -63,7 +63,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 @given(data=st.data())
 def test_random_tables_are_sound(catalog: TableCatalog, data: st.DataObject) -> None:
     table = a_history(data.draw, catalog).table.refresh()
-    actual = table.verify(checks_files=True)
+    actual = table.verify(check_files=True)
     assert actual.findings == ()
     assert actual.snapshots == len(table.snapshots)
 
@@ -90,16 +90,16 @@ def test_tables_are_sound_after_every_change(tmp_path: Path, version: int) -> No
         list_positions(table, rows, {}, **options)
     elif version == 3:
         delete_positions(table, {task.file_path: [0]}, **options)
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
     maintenance = table.maintenance()
     maintenance.rewrite_data_files(options={"rewrite-all": True})
     maintenance.rewrite_manifests()
     if version > 1:
         maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
     table.overwrite(table.scan(filter="p = 'p0'").to_arrow(), "p = 'p0'")
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
     maintenance.expire_snapshots(older_than=table.refresh().snapshots[-1].timestamp_ms + 1)
-    actual = table.refresh().verify(checks_files=True)
+    actual = table.refresh().verify(check_files=True)
     assert actual.findings == ()
     assert actual.snapshots == len(table.snapshots) < 10
 
@@ -211,7 +211,7 @@ ALSO = {
 @pytest.mark.parametrize(("rule", "change"), TABLE_BREAKS, ids=[rule for rule, _ in TABLE_BREAKS])
 def test_a_rule_that_is_broken_is_named(tmp_path: Path, rule: str, change: Change) -> None:
     table = a_table(tmp_path / "t")
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
     actual = verified(table, change(table.metadata))
     assert rule in rules_of(actual), repr(actual)
     assert rules_of(actual) <= {rule, *ALSO.get(rule, ())}, repr(actual)
@@ -261,7 +261,7 @@ def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:
     (data, *_) = (t.file_path for t in table.scan(filter="id = 3").plan_files())
     for path in (last, data):
         Path(str(path)).unlink()
-    actual = table.verify(checks_files=True)
+    actual = table.verify(check_files=True)
     assert {(f.rule, f.file) for f in actual.findings} == {
         ("file-exists", last),
         ("file-exists", data),
@@ -291,7 +291,7 @@ def test_a_file_that_was_cut_is_named_where_files_are_checked(tmp_path: Path) ->
     content = Path(data).read_bytes()
     Path(data).write_bytes(content[:-1])
     assert table.verify().ok
-    (finding,) = table.verify(checks_files=True).findings
+    (finding,) = table.verify(check_files=True).findings
     assert (finding.rule, finding.file) == ("file-length", data)
     assert f"{len(content) - 1} bytes, and {len(content)} are said" in finding.what
 

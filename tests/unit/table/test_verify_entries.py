@@ -45,7 +45,7 @@ OFFSET, SIZE = "deletion_vector.offset", "deletion_vector.size_in_bytes"
 
 
 def test_the_worked_example_of_the_proposal_is_sound(tmp_path: Path) -> None:
-    actual = worked_example().write(tmp_path).verify(checks_files=True)
+    actual = worked_example().write(tmp_path).verify(check_files=True)
     assert actual.findings == ()
     assert actual.ok
     assert (actual.snapshots, actual.manifests) == (8, 9)
@@ -53,7 +53,7 @@ def test_the_worked_example_of_the_proposal_is_sound(tmp_path: Path) -> None:
 
 
 def test_leaves_that_are_added_and_affiliated_are_sound(tmp_path: Path) -> None:
-    assert leafy_table().write(tmp_path).verify(checks_files=True).findings == ()
+    assert leafy_table().write(tmp_path).verify(check_files=True).findings == ()
 
 
 def test_tight_bounds_of_files_and_leaves_are_sound(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_tight_bounds_of_files_and_leaves_are_sound(tmp_path: Path) -> None:
     # An entry without values needs no bounds.
     empty = {"stats.1.lower_bound": None, "stats.1.upper_bound": None}
     table[3].row(D2).update({**empty, "stats.1.null_value_count": 50})
-    assert table.write(tmp_path).verify(checks_files=True).findings == ()
+    assert table.write(tmp_path).verify(check_files=True).findings == ()
 
 
 Change: TypeAlias = Callable[[EntryTable], object]

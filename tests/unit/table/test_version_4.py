@@ -276,7 +276,7 @@ def test_position_deletes_whose_paths_have_schemes_apply_after_an_upgrade(tmp_pa
     assert ids() == expected
     table.maintenance().rewrite_manifests()
     assert ids() == expected
-    assert load_table(folder).verify(checks_files=True).findings == ()
+    assert load_table(folder).verify(check_files=True).findings == ()
     table.refresh().delete("id = 9")
     assert ids() == [0, 2, 3, 5]
     append_rows(table.refresh(), [{"id": 9}])
@@ -284,7 +284,7 @@ def test_position_deletes_whose_paths_have_schemes_apply_after_an_upgrade(tmp_pa
     assert ids() == expected
     table.refresh().maintenance().rewrite_data_files(options={"rewrite-all": True})
     assert ids() == expected
-    assert load_table(folder).verify(checks_files=True).findings == ()
+    assert load_table(folder).verify(check_files=True).findings == ()
 
 
 def test_a_table_of_a_folder_gets_it_only_where_that_is_asked_for(tmp_path: Path) -> None:

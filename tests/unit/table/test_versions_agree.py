@@ -173,7 +173,7 @@ def test_versions_have_the_same_rows_ids_and_lineage(
     for name in ("4", "upgraded"):
         table = tables[name].table
         if table.metadata.format_version == 4:
-            assert table.verify(checks_files=True).findings == ()
+            assert table.verify(check_files=True).findings == ()
     histories = [one.table.metadata.snapshots for one in tables.values()]
     # a rewrite of manifests may have had nothing to do in one version only
     if len({tuple(s.operation for s in h) for h in histories}) == 1:

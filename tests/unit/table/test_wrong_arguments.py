@@ -1,150 +1,216 @@
-"""Arguments of a wrong type, and arguments that contradict each other, are one typed sentence."""
+"""Arguments of a wrong type, and arguments that contradict each other, are one typed sentence.
+
+The cases are found by introspection: every parameter of every public function and method, with
+every value whose type the annotation does not name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import inspect
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
+from iceberg_pyspark.catalogs.sql.catalog import open_sql_catalog
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.spec.schema import Schema
 
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
+TEXT = r"\bstr\b|Filter|Given|Moment"
 
-Call = Callable[[ice.TableCatalog, ice.Table, Any], object]
+# values, and what an annotation that takes them has in its text
+WRONG: tuple[tuple[Any, str], ...] = (
+    (None, "None"),
+    (True, "bool"),
+    (5, r"\bint\b|Moment"),
+    (1.5, "float"),
+    ("x", f"{TEXT}|Type"),
+    (b"x", "bytes"),
+    (("db", 1), "tuple$"),
+    ([1], r"(Sequence|Collection)\[int\]"),
+    (["x"], r"(Sequence|Collection|Iterable)\[str\]"),
+    ([{"a": 1}], r"\[Mapping\[str, (int|object)"),
+    ({"a": 1}, r"Mapping\[str, (int|object)"),
+    (ROWS, "Rows"),
+    (pd.DataFrame({"id": [1]}), "DataFrame"),
+    (Path("x"), "Path"),
+    (object(), "object$"),
+)
+
+# an argument for each parameter that is required
+RIGHT: dict[str, Any] = {
+    "name": "db.t",
+    "new_name": "z",
+    "schema": "id INT",
+    "metadata_location": "x",
+    "sql": "SELECT 1",
+    "rows": ROWS,
+    "filter": "s = 'a'",
+    "source": "s",
+    "source_prefix": "a",
+    "target_prefix": "b",
+    "type_": "int",
+    "doc": "d",
+    "default": 1,
+    "reference": "id",
+    "location": "x",
+    "snapshot_id": 1,
+    "to": "main",
+    "branch": "main",
+    "wap_id": "w",
+    "timestamp_ms": 1,
+    "updates": {},
+    "removals": [],
+    "predicate": AlwaysTrue(),
+    "paths": frozenset(["x"]),
+    "transform": "identity",
+    "table_name": "t",
+    "identifier": TableIdentifier(namespace=("db",), name="t"),
+    "target": TableIdentifier(namespace=("db",), name="u"),
+    "namespace": ("db",),
+    "requirements": [],
+    "rename_table.source": TableIdentifier(namespace=("db",), name="t"),
+    "rename_view.source": TableIdentifier(namespace=("db",), name="t"),
+    "commit_table.updates": [],
+    "commit_view.updates": [],
+    "action": AppendFiles(data_files=()),
+    "projection": Schema(fields=()),
+    "other": Schema(fields=()),
+    "folder": "x",
+}
 
 
-def given(value: Any) -> Any:
-    """Return another wrong value in the place of None, where None stands for the default."""
-    return object() if value is None else value
+def objects(folder: Path) -> dict[str, Any]:
+    """Return an object of each public class, by a name for the test's id."""
+    catalog = ice.load_catalog("lake", type="memory", warehouse=str(folder / "w"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "id BIGINT, s STRING", partitioned_by=["s"])
+    table.append(ROWS)
+    uri = f"sqlite:///{folder}/catalog.db"
+    sql = open_sql_catalog("sql", {"uri": uri, "warehouse": str(folder / "v")})
+    return {
+        "ice": ice,
+        "catalog": catalog,
+        "table": table,
+        "table.transaction()": table.transaction(),
+        "table.scan()": table.scan(),
+        "table.metadata_table()": table.metadata_table("files"),
+        "table.inspect": table.inspect,
+        "table.maintenance()": table.maintenance(),
+        "table.update_schema()": table.update_schema(),
+        "table.update_spec()": table.update_spec(),
+        "table.replace_sort_order()": table.replace_sort_order(),
+        "table.update_properties()": table.update_properties(),
+        "table.update_location()": table.update_location(),
+        "table.manage_snapshots()": table.manage_snapshots(),
+        "catalog.load_view()": catalog.create_view("db.v", "id BIGINT", "SELECT 1"),
+        "MemoryCatalog": catalog.catalog,
+        "SqlCatalog": sql,
+        "FilesystemCatalog": FilesystemCatalog("fs", {"warehouse": str(folder / "u")}),
+        "PathCatalog": PathCatalog({}),
+    }
 
 
-def maintained(
-    method: str, name: str, catalog: ice.TableCatalog, table: ice.Table, value: Any
-) -> object:
-    """Call a method of the maintenance with one wrong argument."""
-    more = {}
-    if method == "rewrite_table_path":
-        more = {"source_prefix": table.location, "target_prefix": "/elsewhere"}
-    return getattr(table.maintenance(), method)(**{**more, name: given(value)})
+def functions_of(owner: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    if owner is ice:
+        yield from (("load_table", ice.load_table), ("load_catalog", ice.load_catalog))
+        return
+    for name, function in inspect.getmembers(type(owner), inspect.isfunction):
+        if not name.startswith("_"):
+            yield name, function.__get__(owner)
 
 
-# calls with an argument of each kind, which must refuse values of all other kinds
-NAMES: dict[str, Call] = {
-    "load_table": lambda c, t, v: ice.load_table(v),
-    "load_table(catalog)": lambda c, t, v: ice.load_table("db.t", catalog=given(v)),
-    "load_catalog": lambda c, t, v: ice.load_catalog(given(v)),
-    "catalog.create_table": lambda c, t, v: c.create_table(v, "id INT"),
-    "catalog.create_table(schema)": lambda c, t, v: c.create_table("db.u", v),
-    "catalog.create_table(location)": lambda c, t, v: c.create_table(
-        "db.u", "id INT", location=given(v)
-    ),
-    "catalog.load_table": lambda c, t, v: c.load_table(v),
-    "catalog.table_exists": lambda c, t, v: c.table_exists(v),
-    "catalog.list_tables": lambda c, t, v: c.list_tables(v),
-    "catalog.drop_table": lambda c, t, v: c.drop_table(v),
-    "catalog.rename_table(name)": lambda c, t, v: c.rename_table(v, "db.z"),
-    "catalog.rename_table(new_name)": lambda c, t, v: c.rename_table("db.t", v),
-    "catalog.register_table": lambda c, t, v: c.register_table(v, "x"),
-    "catalog.register_table(file)": lambda c, t, v: c.register_table("db.u", v),
-    "catalog.register_view": lambda c, t, v: c.register_view(v, "x"),
-    "catalog.register_view(file)": lambda c, t, v: c.register_view("db.u", v),
-    "catalog.create_namespace": lambda c, t, v: c.create_namespace(v),
-    "catalog.drop_namespace": lambda c, t, v: c.drop_namespace(v),
-    "catalog.namespace_exists": lambda c, t, v: c.namespace_exists(v),
-    "catalog.list_namespaces": lambda c, t, v: c.list_namespaces(v),
-    "catalog.load_namespace_properties": lambda c, t, v: c.load_namespace_properties(v),
-    "catalog.update_namespace_properties": lambda c, t, v: c.update_namespace_properties(v),
-    "table.append(branch)": lambda c, t, v: t.append(ROWS, branch=v),
-    "table.overwrite(branch)": lambda c, t, v: t.overwrite(ROWS, branch=v),
-    "table.delete(branch)": lambda c, t, v: t.delete("s = 'a'", branch=v),
-    "transaction.append(branch)": lambda c, t, v: t.transaction().append(ROWS, branch=v),
-    "selector(branch)": lambda c, t, v: ice.SnapshotSelector(branch=given(v)),
-    "selector(version)": lambda c, t, v: ice.SnapshotSelector(version=given(v)),
-}
-FILTERS: dict[str, Call] = {
-    "table.delete": lambda c, t, v: t.delete(v),
-    "table.scan(filter)": lambda c, t, v: t.scan(filter=given(v)),
-    "table.overwrite(filter)": lambda c, t, v: t.overwrite(ROWS, given(v)),
-    "maintenance.rewrite_data_files(where)": lambda c, t, v: t.maintenance().rewrite_data_files(
-        where=given(v)
-    ),
-    "maintenance.rewrite_position_delete_files(where)": lambda c, t, v: (
-        t.maintenance().rewrite_position_delete_files(where=given(v))
-    ),
-}
-TEXTS: dict[str, Call] = {
-    "table.scan(columns)": lambda c, t, v: t.scan(columns=given(v)),
-    "catalog.create_table(partitioned_by)": lambda c, t, v: c.create_table(
-        "db.u", "id INT", partitioned_by=v
-    ),
-    "catalog.create_table(sorted_by)": lambda c, t, v: c.create_table(
-        "db.u", "id INT", sorted_by=v
-    ),
-    "catalog.update_namespace_properties(removals)": lambda c, t, v: c.update_namespace_properties(
-        "db", removals=v
-    ),
-}
-PROPERTIES: dict[str, Call] = {
-    "catalog.create_table(properties)": lambda c, t, v: c.create_table(
-        "db.u", "id INT", properties=given(v)
-    ),
-    "catalog.create_namespace(properties)": lambda c, t, v: c.create_namespace("u", given(v)),
-    "catalog.update_namespace_properties(updates)": lambda c, t, v: c.update_namespace_properties(
-        "db", updates=given(v)
-    ),
-    "table.append(snapshot_properties)": lambda c, t, v: t.append(
-        ROWS, snapshot_properties=given(v)
-    ),
-    "table.overwrite(snapshot_properties)": lambda c, t, v: t.overwrite(
-        ROWS, snapshot_properties=given(v)
-    ),
-    "table.delete(snapshot_properties)": lambda c, t, v: t.delete(
-        "s = 'a'", snapshot_properties=given(v)
-    ),
-    "transaction.append(snapshot_properties)": lambda c, t, v: t.transaction().append(
-        ROWS, snapshot_properties=given(v)
-    ),
-}
-ROW_CALLS: dict[str, Call] = {
-    "table.append": lambda c, t, v: t.append(v),
-    "table.overwrite": lambda c, t, v: t.overwrite(v),
-    "transaction.append": lambda c, t, v: t.transaction().append(v),
-}
-SELECTORS: dict[str, Call] = {
-    "table.scan(selector)": lambda c, t, v: t.scan(selector=given(v)),
-    "selector(snapshot_id)": lambda c, t, v: ice.SnapshotSelector(snapshot_id=given(v)),
-    "selector(as_of)": lambda c, t, v: ice.SnapshotSelector(as_of_timestamp_ms=given(v)),
-}
-MAINTENANCE: dict[str, Call] = {
-    "table.metadata_table": lambda c, t, v: t.metadata_table(v),
-    "table.metadata_table(selector)": lambda c, t, v: t.metadata_table("files", selector=given(v)),
-    "table.partition_statistics": lambda c, t, v: t.partition_statistics(snapshot_id=given(v)),
-    "table.add_files": lambda c, t, v: t.add_files(v),
-    "table.health": lambda c, t, v: t.health(top=v),
-    "table.maintenance": lambda c, t, v: t.maintenance(progress=v),
-    "scan.pruned_by": lambda c, t, v: t.scan().pruned_by(v),
-    **{
-        f"maintenance.{method}({name})": partial(maintained, method, name)
-        for method, names in {
-            "expire_snapshots": "older_than retain_last max_concurrent_deletes",
-            "rewrite_data_files": "strategy sort_order branch",
-            "remove_orphan_files": "older_than location max_concurrent_deletes inventory",
-            "rewrite_manifests": "spec_id",
-            "rewrite_table_path": "source_prefix target_prefix start_version staging_location",
-            "compute_table_stats": "snapshot_id columns",
-            "compute_partition_stats": "snapshot_id",
-        }.items()
-        for name in names.split()
-    },
-}
-ALL = {**MAINTENANCE, **NAMES, **FILTERS, **TEXTS, **PROPERTIES, **ROW_CALLS, **SELECTORS}
-WRONG = (None, True, ("db", 1), {"a": 1}, ROWS, b"x", [1], object())
-RIGHT: dict[str, tuple[type, ...]] = dict.fromkeys(ROW_CALLS, (pa.Table,))
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters that do not take everything; a plan is a value of the same scan."""
+    return [
+        p
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is not p.VAR_KEYWORD and p.annotation not in ("Any", "object", "Plan | None")
+    ]
+
+
+def call(function: Callable[..., Any], parameter: inspect.Parameter, value: Any) -> object:
+    """Call the function with one wrong argument."""
+    args, kwargs = [], {}
+    for p in inspect.signature(function).parameters.values():
+        wrong = p.name == parameter.name
+        if p.kind is p.VAR_POSITIONAL:
+            args += [value] if wrong else []
+        elif wrong:
+            kwargs[p.name] = value
+        elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+            kwargs[p.name] = RIGHT.get(f"{function.__name__}.{p.name}", RIGHT.get(p.name))
+    return function(*args, **kwargs)
+
+
+OWNERS = [
+    "ice",
+    "catalog",
+    "table",
+    "table.transaction()",
+    "table.scan()",
+    "table.metadata_table()",
+    "table.inspect",
+    "table.maintenance()",
+    "table.update_schema()",
+    "table.update_spec()",
+    "table.replace_sort_order()",
+    "table.update_properties()",
+    "table.update_location()",
+    "table.manage_snapshots()",
+    "catalog.load_view()",
+    "MemoryCatalog",
+    "SqlCatalog",
+    "FilesystemCatalog",
+    "PathCatalog",
+]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_a_wrong_type_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    everything = objects(tmp_path)
+    assert list(everything) == OWNERS
+    files = sorted(tmp_path.rglob("*"))
+    accepted = []
+    for name, function in functions_of(everything[owner]):
+        for parameter in parameters_of(function):
+            for value, takes in WRONG:
+                if re.search(takes, parameter.annotation):
+                    continue
+                case = f"{name}({parameter.name}={type(value).__name__})"
+                try:
+                    call(function, parameter, value)
+                    accepted.append(f"{case} was accepted")
+                except InvalidRequestError as e:
+                    if "\n" in str(e) or f"{name}: {parameter.name}: expected" not in str(e):
+                        accepted.append(f"{case}: {e}")
+                except Exception as e:  # noqa: BLE001 - each is a finding
+                    accepted.append(f"{case} raised {type(e).__name__}: {str(e)[:80]}")
+    assert accepted == []
+    # nothing was written, and the table can still be read
+    assert sorted(tmp_path.rglob("*")) == files
+    assert everything["catalog"].load_table("db.t").scan().count() == 2
+
+
+@pytest.mark.parametrize("name", ["snapshot_id", "as_of_timestamp_ms", "branch", "tag", "version"])
+def test_a_selector_refuses_wrong_types(name: str) -> None:
+    for value in (True, ("db", 1), {"a": 1}, ROWS, b"x", [1], object()):
+        with pytest.raises(InvalidRequestError, match=f"{name}: expected"):
+            ice.SnapshotSelector(**{name: value})
 
 
 @pytest.fixture
@@ -160,20 +226,15 @@ def table(catalog: ice.TableCatalog) -> ice.Table:
     return table
 
 
-@pytest.mark.parametrize("call", ALL)
-def test_a_wrong_type_is_one_sentence(
-    catalog: ice.TableCatalog, table: ice.Table, call: str
-) -> None:
-    files = sorted(Path.cwd().rglob("*"))
-    for value in WRONG:
-        if isinstance(value, RIGHT.get(call, ())):
-            continue
-        with pytest.raises(InvalidRequestError) as refusal:
-            ALL[call](catalog, table, value)
-        assert "\n" not in str(refusal.value)
-    # nothing was written, and the table can still be read
-    assert sorted(Path.cwd().rglob("*")) == files
-    assert catalog.load_table("db.t").scan().count() == 2
+def test_the_sentence_names_the_wrong_element(table: ice.Table) -> None:
+    with pytest.raises(InvalidRequestError) as refusal:
+        table.add_files("x", partitions=[{"s": "a"}, {"s": 1}])  # type: ignore[dict-item]
+    assert str(refusal.value) == (
+        "add_files: partitions: expected a list of dicts, not a list with a dict with int under 's'"
+    )
+    with pytest.raises(InvalidRequestError) as refusal:
+        table.scan(columns=["id", 1])  # type: ignore[list-item]
+    assert str(refusal.value) == "scan: columns: expected a list of texts, not a list with int"
 
 
 def test_arguments_that_contradict_each_other_are_refused(
@@ -188,3 +249,23 @@ def test_arguments_that_contradict_each_other_are_refused(
     with pytest.raises(InvalidRequestError, match="keep one"):
         ice.SnapshotSelector(snapshot_id=1, branch="main")
     assert len(catalog.load_table("db.t").snapshots) == 1
+
+
+CHOICES = {
+    "snapshot_id": 1,
+    "branch": "main",
+    "tag": "t",
+    "as_of": 1,
+    "selector": ice.SnapshotSelector(),
+}
+
+
+@pytest.mark.parametrize("first", CHOICES)
+@pytest.mark.parametrize("second", CHOICES)
+def test_a_scan_refuses_two_snapshots_by_name(table: ice.Table, first: str, second: str) -> None:
+    if first == second:
+        return
+    with pytest.raises(InvalidRequestError, match=r"keep one") as refusal:
+        table.scan(**{name: CHOICES[name] for name in (first, second)})  # type: ignore[arg-type]
+    assert first in str(refusal.value)
+    assert second in str(refusal.value)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ _SMALL_GROUP = 32 * 1024 * 1024
 _MAX_SAMPLED_FILES = 200
 
 
+@runtime_checkable
 class GroupRunner(Protocol):
     """A place where the groups of a rewrite are written: threads or Spark's executors."""
 

@@ -33,7 +33,7 @@ from iceberg_pyspark.errors import (
     IcebergError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import DataFile
@@ -101,7 +101,7 @@ class DataFileRewrite:
         options: Mapping[str, str],
         strategy: str | None = None,
         sort_order: str | None = None,
-        where: str | Predicate | None = None,
+        where: Filter | None = None,
         branch: str = MAIN,
         runner: GroupRunner | None = None,
     ) -> None:
@@ -251,7 +251,7 @@ class DataFileRewrite:
             self._table = replace(self._table, loaded=loaded_table)
         return replace(result, removed_delete_files_count=result.removed_delete_files_count + count)
 
-    def _scan_of(self, where: str | Predicate | None) -> TableScan:
+    def _scan_of(self, where: Filter | None) -> TableScan:
         """Return a scan of all rows of the files that may have matching rows."""
         snapshot_to_build_on(self._metadata, self._branch)
         selector = branch_selector(self._metadata, self._branch)
