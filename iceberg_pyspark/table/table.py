@@ -56,6 +56,7 @@ from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.inspection import Inspection
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.progress import Progress, no_progress
+from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import (
     Moment,
@@ -79,8 +80,11 @@ def load_table(
 
 
 @checked_methods
-class Table(EditableTable):
-    """A table of a catalog; after a method that changes it, it has the committed metadata."""
+class Table(EditableTable, RowStream):
+    """A table of a catalog; after a method that changes it, it has the committed metadata.
+
+    As a stream of rows, it is the scan of its current snapshot: `table.to_pandas()`.
+    """
 
     def __init__(
         self,
@@ -271,6 +275,14 @@ class Table(EditableTable):
             planner=self._loaded_table.plan_scan,
         )
 
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the current rows as a stream, which is read file by file, in bounded memory."""
+        return self.scan().to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the current rows as one table in memory."""
+        return self.scan().to_arrow()
+
     def partition_statistics(self, *, snapshot_id: int | None = None) -> pa.Table | None:
         """Return the partition statistics of a snapshot from its statistics file, or None.
 
@@ -342,6 +354,11 @@ class Table(EditableTable):
             with WrittenFiles(self.io, files) as written_files:
                 action = write_action(self._loaded_table, files, mode, branch=branch)
                 self._commit(action, options, written_files)
+        ref = self.refs.get(branch)
+        head = None if ref is None else self.metadata.snapshot(ref.snapshot_id)
+        if head is not None and head.has_value(WRITE_ID, write_id):
+            return head
+        # another commit was next
         return next(s for s in reversed(self.snapshots) if s.has_value(WRITE_ID, write_id))
 
     def _commit(
