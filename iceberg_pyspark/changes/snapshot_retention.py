@@ -29,7 +29,6 @@ from iceberg_pyspark.changes.updates import (
     TableUpdate,
 )
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
-from iceberg_pyspark.spec.argument_types import check_whole_number
 from iceberg_pyspark.spec.properties import (
     HISTORY_MAX_REF_AGE_MS,
     HISTORY_MAX_SNAPSHOT_AGE_MS,
@@ -52,10 +51,7 @@ class Retention:
     snapshot_ids: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.retain_last is None:
-            return
-        check_whole_number("retain_last", self.retain_last)
-        if self.retain_last < 1:
+        if self.retain_last is not None and self.retain_last < 1:
             raise InvalidRequestError(
                 f"retain_last must be at least 1, got {self.retain_last}: a branch always keeps "
                 "the snapshot that it points at"

@@ -39,6 +39,7 @@ from iceberg_pyspark.spark.spark_table import (
 )
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
+from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
 from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
@@ -54,6 +55,9 @@ def install(spark: SparkSession) -> IcebergSession:
     If the bridge cannot be installed (Spark Connect, a driver without py4j or Janino), one log line
     says why, and the portable data source still works.
     """
+    # a session of Spark Connect has another class
+    if not hasattr(type(spark), "dataSource"):
+        raise wrong_type("install: spark", "a SparkSession", spark)
     try:
         bridge = _open_bridge(spark)
     except BridgeUnavailableError as e:
@@ -100,6 +104,7 @@ def _open_bridge(spark: SparkSession) -> jvm.Bridge:
         raise BridgeUnavailableError(" ".join(reason.split())) from e
 
 
+@checked_methods
 class IcebergSession:
     """A session in which Iceberg is installed."""
 

@@ -37,6 +37,7 @@ from iceberg_pyspark.spark.row_level.own_reads import state_read
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
@@ -52,6 +53,7 @@ _NO_SECRETS = (
 )
 
 
+@checked_methods
 class SparkTable(Table):
     """A table of `IcebergSession.table`, with the methods of `Table` and rows as DataFrames."""
 

@@ -1,8 +1,7 @@
 """Checks the types of arguments that programs give, so that a wrong one is one sentence.
 
 A number that is written where the specification has text makes a table unreadable. Public functions
-are checked against their annotations (`checked`); values that come from elsewhere, such as options
-of Spark, by the functions at the end.
+are checked against their annotations (`checked`), so the functions below them need no checks.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import (
     Union,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 from iceberg_pyspark.errors import InvalidRequestError
@@ -73,13 +73,18 @@ def _checks(
 ) -> tuple[inspect.Signature, list[tuple[str, str, Misfit]]]:
     """Return a function's signature, and for each annotated parameter its expected type."""
     signature = inspect.signature(function)
+    # without the annotation of the result, which may name an optional package
+    annotations = {k: v for k, v in function.__annotations__.items() if k != "return"}
+    hints = get_type_hints(
+        types.SimpleNamespace(__annotations__=annotations),
+        function.__globals__,
+        include_extras=True,
+    )
     checks = []
-    for n, parameter in enumerate(signature.parameters.values()):
-        if parameter.kind is parameter.VAR_KEYWORD or (n == 0 and parameter.name == "self"):
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name not in hints:
             continue
-        annotation = parameter.annotation
-        if isinstance(annotation, str):
-            annotation = eval(annotation, function.__globals__)
+        annotation = hints[parameter.name]
         if parameter.kind is parameter.VAR_POSITIONAL:
             annotation = Sequence[annotation]
         checks.append((parameter.name, _expected(annotation), _misfit(annotation)))
@@ -212,23 +217,3 @@ def check_whole_number(what: str, value: object) -> None:
     """Refuse anything but an integer; True and False are none."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(what, "a whole number", value)
-
-
-def check_texts(what: str, values: object) -> None:
-    """Refuse anything but a list, tuple or other collection of texts; one text is none."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise wrong_type(what, "a list of texts", values)
-    for value in values:
-        if not isinstance(value, str):
-            raise wrong_type(what, "a list of texts", value)
-
-
-def check_properties(what: str, properties: Any) -> None:
-    """Refuse anything but a mapping of texts to texts."""
-    if not isinstance(properties, Mapping):
-        raise wrong_type(what, "a dict of texts", properties)
-    for name, value in properties.items():
-        if not isinstance(name, str):
-            raise wrong_type(what, "names that are text", name)
-        if not isinstance(value, str):
-            raise wrong_type(f"{what}: '{name}'", "text", value)

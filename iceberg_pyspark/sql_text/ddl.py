@@ -11,7 +11,6 @@ from functools import partial
 from itertools import pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.argument_types import check_texts
 from iceberg_pyspark.spec.display import cut_off
 from iceberg_pyspark.spec.json_fields import MAX_INT32
 from iceberg_pyspark.spec.partitioning import (
@@ -67,7 +66,6 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     Fields have Iceberg's names (`ts_day`, `id_bucket`), unless `AS name` gives another name. Raises
     `InvalidRequestError`.
     """
-    check_texts("partitioned_by", terms)
     fields: list[PartitionField] = []
     for position, term in enumerate(terms):
         tokens, alias = term_tokens(term), None
@@ -101,7 +99,6 @@ def parse_sort_order(
     Names are found as `Schema.find` does. As in Spark, ascending puts nulls first and descending
     puts nulls last, unless NULLS FIRST or NULLS LAST follows.
     """
-    check_texts("sorted_by", terms)
     fields: list[SortField] = []
     for term in terms:
         tokens = term_tokens(term)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.argument_types import check_text
 from iceberg_pyspark.spec.display import quoted as quoted
 from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
@@ -21,7 +20,6 @@ def is_path(name: str) -> bool:
     >>> is_path("/warehouse/db/events"), is_path("db.events"), is_path("db.`a/b`")
     (True, False, False)
     """
-    check_text("name", name)
     return any("/" in part for part in name.split("`")[::2])
 
 
@@ -31,7 +29,6 @@ def parse_levels(text: str) -> tuple[str, ...]:
     >>> parse_levels("db.events"), parse_levels("`a.b`.`c``d`")
     (('db', 'events'), ('a.b', 'c`d'))
     """
-    check_text("name", text)
     levels = _levels_in_backticks(text) if "`" in text else text.split(".")
     for level in levels:
         check_level(level, text)

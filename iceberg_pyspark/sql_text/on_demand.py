@@ -10,15 +10,12 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import Filter, Predicate
-from iceberg_pyspark.spec.argument_types import wrong_type
 
 
 def as_predicate(filter: Filter) -> Predicate:
     """Return the unbound predicate; raise `InvalidRequestError` for an invalid text."""
     if isinstance(filter, Predicate):
         return filter
-    if not isinstance(filter, str):
-        raise wrong_type("filter", "text such as 'id > 5' or a predicate", filter)
     from iceberg_pyspark.sql_text.filters import parse_filter  # noqa: PLC0415
 
     return parse_filter(filter)

@@ -24,6 +24,25 @@ def rows_of(name: str) -> int:
     return table.scan(filter="id > 5", columns=["id"], selector=selector).count()
 
 
+def read(table: ice.Table) -> list[int]:
+    scan = table.scan("id > 5", columns=["id"], limit=10, as_of="2026-01-31")
+    counts: list[int] = [scan.count(), len(scan.to_pandas()), table.inspect.files().num_rows]
+    counts.append(sum(batch.num_rows for batch in scan.to_batches()))
+    counts.append(scan.to_polars().height)
+    scan.to_duckdb("ours").sql("SELECT 1")
+    first: int = table.history()[0].snapshot_id
+    counts.append(table.scan(snapshot_id=first).count())
+    return counts
+
+
+def define(catalog: ice.TableCatalog) -> str:
+    table = catalog.create_table("db.t", "id BIGINT", if_not_exists=True)
+    snapshot: ice.Snapshot = table.append(table.to_arrow())
+    view = catalog.create_view("db.v", "id BIGINT", "SELECT 1", replace=True)
+    assert catalog.list_views("db") == [view.name]
+    return f"{snapshot.summary['added-records']} {view.sql()}"
+
+
 def create(catalog: ice.TableCatalog) -> ice.Table:
     return catalog.create_table("db.t", schema="id BIGINT", partitioned_by=["bucket(8, id)"])
 

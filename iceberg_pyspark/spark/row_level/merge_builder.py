@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.row_level.assignments import ColumnPath, as_column, p
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import quoted
 
 SOURCE_ALIAS = "s"
@@ -47,6 +48,7 @@ class _ClauseDraft:
     """The assigned values; None assigns to every column the source column of the same name."""
 
 
+@checked_methods
 class MergeBuilder:
     """A builder of a merge: add clauses, then call `merge()`."""
 
@@ -152,6 +154,7 @@ class _Clause:
         return self._builder
 
 
+@checked_methods
 class MatchedClause(_Clause):
     """A clause for rows of the table, with the actions update and delete."""
 
@@ -168,6 +171,7 @@ class MatchedClause(_Clause):
         return self._add(Op.DELETE, None)
 
 
+@checked_methods
 class NotMatchedClause(_Clause):
     """A clause for source rows without a match, with the action insert."""
 

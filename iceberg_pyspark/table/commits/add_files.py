@@ -17,7 +17,6 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_versio
 from iceberg_pyspark.changes.property_changes import PropertyChanges
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
-from iceberg_pyspark.spec.argument_types import check_properties, check_text
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
 from iceberg_pyspark.spec.name_mapping import (
     NameMapping,
@@ -81,8 +80,6 @@ class FileImport:
     progress: Progress = no_progress
 
     def __post_init__(self) -> None:
-        check_text("source", self.source)
-        check_properties("partition_filter", self.partition_filter)
         object.__setattr__(self, "source", plain_location(self.source))
 
     def plan(self) -> AddedFiles:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iceberg_pyspark.spec.argument_types import check_properties, check_text
 from iceberg_pyspark.spec.snapshots import MAIN
 
 
@@ -23,7 +22,3 @@ class CommitOptions:
     write_id: str | None = None
     creates_branch: bool = False
     stages_only: bool = False
-
-    def __post_init__(self) -> None:
-        check_text("branch", self.branch)
-        check_properties("snapshot_properties", self.snapshot_properties)

@@ -36,7 +36,6 @@ from iceberg_pyspark.errors import (
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
-from iceberg_pyspark.spec.argument_types import check_properties
 from iceberg_pyspark.spec.properties import check_commit_properties
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.commits.commit import (
@@ -54,7 +53,6 @@ def new_table_properties(
     catalog_properties: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str]:
     """Merge the catalog's defaults, `properties` and the catalog's overrides, in this order."""
-    check_properties("properties", properties)
     return {
         **properties_below(TABLE_DEFAULT_PREFIX, catalog_properties),
         **properties,

@@ -14,7 +14,6 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.spec.argument_types import check_text, wrong_type
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -124,9 +123,6 @@ def metadata_table(
     loaded_table: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
 ) -> MetadataTable:
     """Return a metadata table; `selector` chooses the snapshot for those that show one snapshot."""
-    check_text("name", name)
-    if selector is not None and not isinstance(selector, SnapshotSelector):
-        raise wrong_type("selector", "a SnapshotSelector", selector)
     metadata_name = _metadata_table_name(name)
     if metadata_name is None:
         raise InvalidRequestError(

@@ -33,7 +33,7 @@ from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
-from iceberg_pyspark.spec.argument_types import check_texts, checked_methods
+from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
@@ -412,7 +412,6 @@ def projection_of(
     schema: Schema, metadata: TableMetadata, columns: Sequence[str], *, case_sensitive: bool
 ) -> Schema:
     """Return the requested columns, in order; metadata columns by name, nested fields by path."""
-    check_texts("columns", columns)
     by_name = {f.name: f for f in schema.fields}
     fields: list[NestedField] = []
     for column in columns:

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spec.argument_types import check_text, check_whole_number, wrong_type
+from iceberg_pyspark.spec.argument_types import check_text, check_whole_number
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -185,8 +185,6 @@ def branch_selector(metadata: TableMetadata, branch: str) -> SnapshotSelector:
 
 def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """Resolve a selector; raise `NoSuchSnapshotError` if there is no such snapshot."""
-    if not isinstance(selector, SnapshotSelector):
-        raise wrong_type("selector", "a SnapshotSelector", selector)
     if selector.is_incremental:
         return _between(metadata, selector)
     if MAIN in (selector.branch, selector.version) and MAIN not in metadata.refs:

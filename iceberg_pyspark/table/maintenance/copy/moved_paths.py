@@ -16,7 +16,6 @@ from typing import Any
 from iceberg_pyspark.changes.compatibility import with_scheme
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.locations import DEPRECATED_PATHS
-from iceberg_pyspark.spec.argument_types import check_text
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.properties import WRITE_DATA_PATH, WRITE_METADATA_PATH
 from iceberg_pyspark.spec.relative_paths import (
@@ -53,7 +52,6 @@ class MovedPaths:
     def __post_init__(self) -> None:
         """Raise `InvalidRequestError` for empty or equal prefixes."""
         for name in ("source_prefix", "target_prefix"):
-            check_text(name, getattr(self, name))
             if not getattr(self, name).strip():
                 raise InvalidRequestError(f"{name} must not be empty; name a folder")
         target = self.target_prefix

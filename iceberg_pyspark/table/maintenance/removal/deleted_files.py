@@ -12,7 +12,6 @@ from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spec.argument_types import check_whole_number
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
@@ -31,7 +30,6 @@ def deleting_threads(max_concurrent_deletes: int | None) -> int:
     """Return the number of deleting threads; raise `InvalidRequestError` if it is below 1."""
     if max_concurrent_deletes is None:
         return DEFAULT_THREADS
-    check_whole_number("max_concurrent_deletes", max_concurrent_deletes)
     if max_concurrent_deletes < 1:
         raise InvalidRequestError(
             f"max_concurrent_deletes must be at least 1, got {max_concurrent_deletes}"
