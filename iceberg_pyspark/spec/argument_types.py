@@ -109,7 +109,7 @@ def _expected(annotation: Any) -> str:
         return f"a {word} of {_plural(_expected(args[0]))}"
     if annotation in _NAMES:
         return _NAMES[annotation]
-    name = getattr(annotation, "__name__", str(annotation))
+    name = _name(annotation) if isinstance(annotation, type) else str(annotation)
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
@@ -125,13 +125,7 @@ def _misfit(annotation: Any) -> Misfit:
     if origin in (Union, types.UnionType):
         return _misfit_of_all([_misfit(a) for a in args])
     if origin is Literal:
-        return lambda value: (
-            None
-            if type(value) is str and value in args
-            else repr(value)
-            if isinstance(value, str)
-            else _kind(value)
-        )
+        return _misfit_of_choice(args)
     if _is_function(annotation, origin):
         return lambda value: None if callable(value) else _kind(value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -170,6 +164,15 @@ def _misfit_of_all(misfits: Sequence[Misfit]) -> Misfit:
     return misfit
 
 
+def _misfit_of_choice(choices: Collection[str]) -> Misfit:
+    def misfit(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return _kind(value)
+        return None if value in choices else repr(value[:40])
+
+    return misfit
+
+
 def _misfit_of_mapping(of_key: Misfit, of_value: Misfit) -> Misfit:
     def misfit(value: Any) -> str | None:
         if not isinstance(value, Mapping):
@@ -199,7 +202,14 @@ def _misfit_of_elements(collection: type, of_element: Misfit) -> Misfit:
 
 def _kind(value: object) -> str:
     """Return the name of a value's type; the value may be large or secret."""
-    return "None" if value is None else type(value).__name__
+    return "None" if value is None else _name(type(value))
+
+
+def _name(cls: type) -> str:
+    """Return a class's name, with its package: there are several DataFrames."""
+    package = cls.__module__.partition(".")[0]
+    is_plain = package in ("builtins", "iceberg_pyspark", cls.__name__)
+    return cls.__name__ if is_plain else f"{package}.{cls.__name__}"
 
 
 def wrong_type(what: str, expected: str, value: object) -> InvalidRequestError:

@@ -126,7 +126,7 @@ class TableCatalog:
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Create a table, and its namespace if that does not exist.
+        """Create a table, and its namespace if that does not exist (PyIceberg refuses that).
 
         `schema` is text in the form of Spark SQL columns, or an Iceberg or Arrow schema;
         `partitioned_by` is like `["days(ts)", "bucket(16, id)"]`, `sorted_by` like `["ts DESC"]`.

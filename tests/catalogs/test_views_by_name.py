@@ -1,4 +1,4 @@
-"""Views and conditional creation in the catalog for Python users."""
+"""Views, and conditional creation, in the catalog for Python users: names and schemas as text."""
 
 from __future__ import annotations
 
