@@ -139,7 +139,8 @@ def _misfit(annotation: Any) -> Misfit:
         )
     if annotation is None:
         annotation = type(None)
-    if not isinstance(annotation, type) or _is_structural(annotation):
+    # `Any` is a class since Python 3.11
+    if annotation is Any or not isinstance(annotation, type) or _is_structural(annotation):
         return lambda value: None
     return lambda value: None if isinstance(value, annotation) else _kind(value)
 
