@@ -10,7 +10,7 @@ import typer
 from iceberg_pyspark.command_line.invocation import invocation_of, parse_property
 from iceberg_pyspark.command_line.output import NamespaceName, TableName
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.sql_text.names import is_path
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 
 create_app = typer.Typer(help="Create a table or a namespace.", no_args_is_help=True)
 drop_app = typer.Typer(help="Drop a table or a namespace.", no_args_is_help=True)
@@ -47,6 +47,8 @@ def create_table(
     """Create a table, and its namespace if it does not exist."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
+    if not is_path(name):
+        catalog.create_namespace(readable_name(parse_levels(name)[:-1]), if_not_exists=True)
     new_table = catalog.create_table(
         name,
         schema,

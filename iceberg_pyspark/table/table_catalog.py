@@ -32,7 +32,6 @@ from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.table.catalog_view import View
 from iceberg_pyspark.table.commits.create_table import (
-    create_namespace_if_absent,
     create_table,
     new_table_properties,
 )
@@ -126,12 +125,13 @@ class TableCatalog:
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Create a table, and its namespace if that does not exist (PyIceberg refuses that).
+        """Create a table.
 
         `schema` is text in the form of Spark SQL columns, or an Iceberg or Arrow schema;
         `partitioned_by` is like `["days(ts)", "bucket(16, id)"]`, `sorted_by` like `["ts DESC"]`.
-        Raises `TableAlreadyExistsError`; with `if_not_exists`, the existing table is returned as it
-        is, whatever its schema.
+        Raises `NoSuchNamespaceError`, except in a catalog of type `hadoop`, whose namespaces are
+        folders, and `TableAlreadyExistsError`; with `if_not_exists`, the existing table is returned
+        as it is, whatever its schema.
         """
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
@@ -144,7 +144,6 @@ class TableCatalog:
             location=location,
             properties=new_table_properties(self.properties, properties or {}),
         )
-        create_namespace_if_absent(catalog, identifier.namespace)
         try:
             return Table(catalog, create_table(catalog, identifier, new))
         except TableAlreadyExistsError:
@@ -185,13 +184,12 @@ class TableCatalog:
     def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
         """Register an existing metadata file as a table.
 
-        Raises `TableAlreadyExistsError`. `dry_run` reads the file, checks that the name is free,
-        and registers nothing: the returned table is in no catalog. A namespace that does not exist
-        is then an error, and not created.
+        Raises `NoSuchNamespaceError`, `TableAlreadyExistsError`.
+
+        `dry_run` reads the file, checks that the name is free, and registers nothing: the returned
+        table is in no catalog.
         """
         catalog, identifier = self._resolve(name)
-        if not dry_run:
-            create_namespace_if_absent(catalog, identifier.namespace)
         table = catalog.register_table(identifier, metadata_location, dry_run=dry_run)
         return Table(catalog, table)
 
@@ -223,11 +221,12 @@ class TableCatalog:
         properties: Mapping[str, str] | None = None,
         replace: bool = False,
     ) -> View:
-        """Create a view of a query, and its namespace if that does not exist.
+        """Create a view of a query.
 
         `schema` has the columns of the query `sql`, which is not run or checked. Names in the query
         without a namespace are in the view's own. With `replace`, an existing view gets the query
-        as a new version. Raises `ViewAlreadyExistsError` if a view or table has the name.
+        as a new version. Raises `NoSuchNamespaceError`, and `ViewAlreadyExistsError` if a view or
+        table has the name.
         """
         views, identifier = self._view(name)
         definition = NewDefinition(
@@ -237,7 +236,6 @@ class TableCatalog:
             properties=properties or {},
             location=location,
         )
-        create_namespace_if_absent(self._catalog, identifier.namespace)
         create = create_or_replace_view if replace else create_view
         return View(create(views, identifier, definition))
 
@@ -255,9 +253,11 @@ class TableCatalog:
         views.rename_view(identifier, new_identifier)
 
     def register_view(self, name: str, metadata_location: str) -> View:
-        """Register an existing metadata file as a view; raises `ViewAlreadyExistsError`."""
+        """Register an existing metadata file as a view.
+
+        Raises `NoSuchNamespaceError`, `ViewAlreadyExistsError`.
+        """
         views, identifier = self._view(name)
-        create_namespace_if_absent(self._catalog, identifier.namespace)
         return View(views.register_view(identifier, metadata_location))
 
     def create_namespace(

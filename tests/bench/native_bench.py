@@ -138,6 +138,7 @@ class NativeBench:
     def small_files(self, runs: int) -> Line:
         """Measure a selective query on a table of many small files."""
         catalog = load_catalog("small", type="hadoop", warehouse=str(self.oracle.warehouse))
+        catalog.create_namespace("bench", if_not_exists=True)
         table = catalog.create_table("bench.small", schema="id BIGINT, v STRING")
         context = write_context_of("bench.small", table.metadata, write_id=str(uuid.uuid4()))
         rows = 20

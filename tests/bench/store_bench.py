@@ -78,6 +78,7 @@ def compare(scale_factor: float = SCALE_FACTOR) -> list[TextTable]:
 
 def _lineitem(catalog: TableCatalog, scale_factor: float) -> Table:
     rows = pq.read_table(tpch(scale_factor)["lineitem"])
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.lineitem", schema=rows.schema)
     for start in range(0, len(rows), -(-len(rows) // 8)):
         table.append(rows.slice(start, -(-len(rows) // 8)))
@@ -85,6 +86,7 @@ def _lineitem(catalog: TableCatalog, scale_factor: float) -> Table:
 
 
 def _small_files(catalog: TableCatalog) -> Table:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         "db.small", "id BIGINT", properties={"commit.manifest-merge.enabled": "false"}
     )

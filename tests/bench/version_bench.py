@@ -80,6 +80,7 @@ def new_table(lake: TableCatalog, version: int, **properties: str) -> Table:
     """Create an empty table of this format version."""
     number = len(lake.list_tables("db"))
     all_properties = {"format-version": str(version), **properties}
+    lake.create_namespace("db", if_not_exists=True)
     return lake.create_table(f"db.t{number}", COLUMNS, properties=all_properties)
 
 

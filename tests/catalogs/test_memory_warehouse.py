@@ -32,6 +32,7 @@ def files(warehouse: str) -> list[str]:
 
 
 def test_a_table_lives_in_memory_until_it_is_purged(catalog: TableCatalog, warehouse: str) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", schema="id bigint, v string")
     table.append(ROWS)
     table.append(ROWS.slice(0, 1))
@@ -51,6 +52,7 @@ def table_file(warehouse: str) -> str:
 
 
 def test_tasks_of_other_processes_are_refused_by_name(catalog: TableCatalog) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", schema="id bigint")
     with pytest.raises(UnsupportedFeatureError, match=r"memory of one process.*Spark's tasks"):
         pickle.dumps(table.io)
@@ -59,6 +61,7 @@ def test_tasks_of_other_processes_are_refused_by_name(catalog: TableCatalog) -> 
 def test_a_forked_process_has_no_files(
     catalog: TableCatalog, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", schema="id bigint")
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(StorageError, match="outside of the process"):
@@ -69,6 +72,7 @@ def test_a_location_alone_opens_no_memory(catalog: TableCatalog) -> None:
     """Metadata that others wrote must not name the memory of this process."""
     with pytest.raises(StorageError, match="'memory' is not supported outside"):
         load_table(f"memory://{uuid.uuid4()}/db/t/metadata/v1.metadata.json")
+    catalog.create_namespace("db", if_not_exists=True)
     with pytest.raises(StorageError, match="'memory' is not supported outside"):
         catalog.create_table("db.t", schema="id bigint", location=f"memory://{uuid.uuid4()}/t")
 

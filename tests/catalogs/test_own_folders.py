@@ -79,10 +79,12 @@ def test_a_path_is_the_folder(tmp_path: Path) -> None:
 def registered(tmp_path: Path, claimed: str, **properties: str) -> tuple[Table, TableCatalog]:
     """Register another user's table, by its metadata file, in our catalog."""
     source = load_catalog("theirs", type="memory", warehouse=str(tmp_path / "theirs"))
+    source.create_namespace("db", if_not_exists=True)
     file = Path(source.create_table("db.t", "id BIGINT").loaded.metadata_location)
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "location": claimed, "properties": properties}))
     catalog = load_catalog("ours", type="memory", warehouse=str(tmp_path / "ours"))
+    catalog.create_namespace("db", if_not_exists=True)
     return catalog.register_table("db.evil", str(file)), catalog
 
 
@@ -102,6 +104,7 @@ def test_metadata_cannot_move_the_pointer(tmp_path: Path) -> None:
 
 def test_a_user_moves_it_within_the_store(tmp_path: Path) -> None:
     catalog = load_catalog("ours", type="memory", warehouse=str(tmp_path / "ours"))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT")
     with table.update_properties() as update:
         update.set({"write.metadata.path": f"{tmp_path}/elsewhere/t"})

@@ -45,6 +45,7 @@ def in_another_process(function: object, *arguments: object) -> object:
 @pytest.mark.parametrize("kind", ["sql", "hadoop"])
 def test_another_process_reads_and_commits(tmp_path: Path, kind: str) -> None:
     catalog = ice.load_catalog("lake", type=kind, warehouse=str(tmp_path))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT")
     table.append(ROWS)
     scan = table.scan(filter="id > 1")
@@ -69,6 +70,7 @@ def test_another_process_reads_and_commits(tmp_path: Path, kind: str) -> None:
 
 def test_another_process_reads_from_a_rest_server(tmp_path: Path) -> None:
     stored = ice.load_catalog("stored", type="hadoop", warehouse=str(tmp_path))
+    stored.create_namespace("db", if_not_exists=True)
     loaded = stored.create_table("db.events", "id BIGINT")
     loaded.append(ROWS)
     answer = {
@@ -88,6 +90,7 @@ def test_another_process_reads_from_a_rest_server(tmp_path: Path) -> None:
 
 def test_a_catalog_in_memory_stays_in_its_process(tmp_path: Path) -> None:
     catalog = ice.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT")
     for stays in (catalog, table, table.transaction()):
         with pytest.raises(InvalidRequestError, match="lives in the memory of one process"):

@@ -29,25 +29,31 @@ def opened(folder: Path) -> TableCatalog:
     return load_catalog("lake", type="sql", uri=uri, warehouse=f"{folder}/warehouse")
 
 
+def create_table(folder: Path) -> None:
+    catalog = opened(folder)
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", "id BIGINT")
+
+
 def journal_mode(folder: Path) -> object:
     return rows(folder / "catalog.db", "PRAGMA journal_mode")[0][0]
 
 
 def test_a_database_of_ours_has_a_log(tmp_path: Path) -> None:
-    opened(tmp_path).create_table("db.t", "id BIGINT")
+    create_table(tmp_path)
     assert journal_mode(tmp_path) == "wal"
 
 
 def test_another_programs_database_stays_as_it_is(tmp_path: Path) -> None:
     create_v0_tables(tmp_path / "catalog.db")
-    opened(tmp_path).create_table("db.t", "id BIGINT")
+    create_table(tmp_path)
     assert journal_mode(tmp_path) == "delete"
     assert opened(tmp_path).list_tables("db") == ["db.t"]
 
 
 def test_a_database_with_other_tables_than_a_catalogs_stays_as_it_is(tmp_path: Path) -> None:
     execute(tmp_path / "catalog.db", "CREATE TABLE notes (text TEXT)")
-    opened(tmp_path).create_table("db.t", "id BIGINT")
+    create_table(tmp_path)
     assert journal_mode(tmp_path) == "delete"
 
 
@@ -93,6 +99,7 @@ def test_what_can_only_be_read_is_read(folder: tuple[Path, ReadOnly], theirs: bo
     if theirs:
         create_v0_tables(place / "catalog.db")
     catalog = opened(place)
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table("db.t", "id BIGINT").append(pa.table({"id": [1, 2]}))
     make_read_only()
     assert sorted(p.name for p in place.iterdir()) == ["catalog.db", "warehouse"]
@@ -115,7 +122,7 @@ def test_changes_in_a_log_that_cannot_be_read_are_not_passed_over(
     folder: tuple[Path, ReadOnly],
 ) -> None:
     place, make_read_only = folder
-    opened(place).create_table("db.t", "id BIGINT")
+    create_table(place)
     with contextlib.closing(sqlite3.connect(place / "catalog.db")) as connection, connection:
         connection.execute("UPDATE iceberg_tables SET table_name = 'u'")
         connection.commit()

@@ -37,6 +37,7 @@ def catalog(tmp_path: Path) -> ice.TableCatalog:
 
 
 def test_a_table_from_text(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("db")
     table = catalog.create_table(
         "db.events",
         schema="id BIGINT NOT NULL, ts TIMESTAMP, v STRING",
@@ -56,6 +57,7 @@ def test_a_table_from_text(catalog: ice.TableCatalog) -> None:
 
 
 def test_a_table_from_an_iceberg_or_an_arrow_schema(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("db")
     table = catalog.create_table("db.a", SCHEMA)
     assert table.schema.fields == SCHEMA.fields
     arrow = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
@@ -102,6 +104,7 @@ def test_a_catalog_shows_where_it_is_and_no_secret() -> None:
 
 
 def test_tables_come_and_go(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("db")
     catalog.create_table("db.a", "id INT")
     with pytest.raises(TableAlreadyExistsError):
         catalog.create_table("db.a", "id INT")
@@ -111,6 +114,7 @@ def test_tables_come_and_go(catalog: ice.TableCatalog) -> None:
     catalog.drop_table("db.b")
     with pytest.raises(NoSuchTableError):
         catalog.load_table("db.b")
+    catalog.create_namespace("new")
     assert catalog.register_table("new.c", location).identifier.name == "c"
 
 
@@ -150,6 +154,7 @@ def test_defaults_and_overrides_of_the_catalog(tmp_path: Path) -> None:
         warehouse=str(tmp_path),
         **{"table-default.a": "default", "table-default.b": "default", "table-override.c": "fixed"},
     )
+    catalog.create_namespace("db")
     table = catalog.create_table("db.a", "id INT", properties={"b": "mine", "c": "mine"})
     assert {k: table.properties[k] for k in "abc"} == {"a": "default", "b": "mine", "c": "fixed"}
 
@@ -196,6 +201,7 @@ def test_a_view_is_registered_by_name(catalog: ice.TableCatalog, tmp_path: Path)
     identifier = TableIdentifier(namespace=("db",), name="v")
     created = views.create_view(identifier, first_view(views, identifier, "SELECT 1"))
     views.drop_view(identifier)
+    catalog.create_namespace("other")
     catalog.register_view("other.adopted", created.metadata_location)
     adopted = TableIdentifier(namespace=("other",), name="adopted")
     assert views.load_view(adopted).metadata == created.metadata

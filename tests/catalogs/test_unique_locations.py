@@ -23,6 +23,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> ice.TableCatalog:
 
 
 def test_a_new_table_gets_a_folder_of_its_own(catalog: ice.TableCatalog, tmp_path: Path) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     first = catalog.create_table("db.t", "id BIGINT")
     catalog.rename_table("db.t", "db.renamed")
     second = catalog.create_table("db.t", "id BIGINT")
@@ -36,6 +37,7 @@ def test_a_new_table_gets_a_folder_of_its_own(catalog: ice.TableCatalog, tmp_pat
 def test_dropping_a_table_of_a_renamed_tables_name_keeps_the_renamed_tables_files(
     catalog: ice.TableCatalog,
 ) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table("db.t", "id BIGINT").append(ROWS)
     catalog.rename_table("db.t", "db.renamed")
     other = catalog.create_table("db.t", "id BIGINT")
@@ -49,6 +51,7 @@ def test_a_purge_deletes_data_whose_metadata_files_are_elsewhere(
     catalog: ice.TableCatalog, tmp_path: Path
 ) -> None:
     elsewhere = {"write.metadata.path": f"{tmp_path}/metadata/t"}
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table("db.t", "id BIGINT", properties=elsewhere).append(ROWS)
     moved = catalog.create_table("db.moved", "id BIGINT")
     moved.append(ROWS)
@@ -61,6 +64,7 @@ def test_a_purge_deletes_data_whose_metadata_files_are_elsewhere(
 def test_a_purge_keeps_the_folder_of_a_renamed_table_that_metadata_claims(
     catalog: ice.TableCatalog, tmp_path: Path
 ) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table("db.t", "id BIGINT").append(ROWS)
     catalog.rename_table("db.t", "db.renamed")
     renamed = catalog.load_table("db.renamed")

@@ -29,6 +29,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> ice.TableCatalog:
 
 
 def test_a_view_from_its_creation_to_its_end(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     view = catalog.create_view(
         "db.v", "id BIGINT", "SELECT id FROM t", properties={"comment": "ids"}
     )
@@ -59,6 +60,7 @@ def test_a_view_from_its_creation_to_its_end(catalog: ice.TableCatalog) -> None:
 
 
 def test_a_view_without_the_dialect_says_which_it_has(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     view = catalog.create_view("db.v", "id BIGINT", "SELECT 1", dialect="trino")
     assert view.sql("trino") == "SELECT 1"
     with pytest.raises(InvalidRequestError, match="no query in dialect 'spark'; it has: trino"):
@@ -92,6 +94,7 @@ def test_creation_of_what_exists(catalog: ice.TableCatalog) -> None:
 def test_a_table_that_is_created_meanwhile(
     catalog: ice.TableCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT")
     monkeypatch.setattr(type(catalog.catalog), "table_exists", lambda *_: False)
     assert catalog.create_table("db.t", "id INT", if_not_exists=True).metadata == table.metadata

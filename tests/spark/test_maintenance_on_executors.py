@@ -65,6 +65,7 @@ CALLS = {
 def make(catalog: TableCatalog, name: str) -> Table:
     """Create an ORC, an Avro and a Parquet file; equality deletes delete rows of each of them."""
     properties = {"format-version": "2"}
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(f"db.{name}", "id BIGINT, b BIGINT", properties=properties)
     for number, file_format in enumerate(("orc", "avro", "parquet")):
         table.update_properties().set({"write.format.default": file_format}).commit()

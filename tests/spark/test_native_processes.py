@@ -182,6 +182,7 @@ def files_of(table: Table) -> list[str]:
 
 
 def make_tables(catalog: TableCatalog) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     plain = catalog.create_table("db.plain", "id BIGINT", properties=V3)
     plain.append(ids(0, 4))
     vectors = catalog.create_table("db.vectors", "id BIGINT", properties=V3)
@@ -268,7 +269,9 @@ def test_without_janino_the_portable_path_serves(
         raise BridgeUnavailableError("there is no Janino")
 
     monkeypatch.setattr(jvm, "load_modules", no_compiler)
-    table = open_catalog(tmp_path).create_table("db.t", "id BIGINT")
+    catalog = open_catalog(tmp_path)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "id BIGINT")
     with caplog.at_level(logging.WARNING):
         session = install(spark.newSession())
     assert not session.is_native

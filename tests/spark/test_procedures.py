@@ -321,6 +321,7 @@ def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Pat
     remaining = load_catalog(
         "kept", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
     )
+    remaining.create_namespace("db", if_not_exists=True)
     for name in ("db.h", "db.`it's an`"):
         remaining.create_table(name, "id INT")
         calls = [gain.call for gain in remaining.load_table(name).health().procedures]

@@ -38,6 +38,7 @@ def lake(tmp_path: Path) -> dict[str, str]:
     """Create a catalog with one table, db.t, of three rows; return the catalog's properties."""
     properties = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"{tmp_path}/warehouse"}
     catalog = load_catalog("lake", type="sql", **properties)
+    catalog.create_namespace("db", if_not_exists=True)
     append_rows(catalog.create_table("db.t", "id BIGINT"), [{"id": i} for i in range(3)])
     return properties
 

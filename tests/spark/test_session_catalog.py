@@ -299,6 +299,7 @@ def test_a_namespace_may_be_in_one_or_in_both(
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     assert ours.list_tables(db) == [f"{db}.ice"]
     elsewhere = f"{db}_elsewhere"
+    ours.create_namespace(elsewhere)
     ours.create_table(f"{elsewhere}.t", "id INT")
     namespaces = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
     assert {db, elsewhere, "default"} <= namespaces

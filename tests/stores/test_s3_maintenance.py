@@ -33,6 +33,7 @@ def table(s3: S3Server, bucket: str, tmp_path: Path) -> Table:
         warehouse=f"s3://{bucket}/{uuid.uuid4()}",
         **s3.properties(),
     )
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT")
     append_rows(table, [{"id": 1}])
     return table

@@ -59,6 +59,7 @@ def serve() -> Iterator[Callable[[RequestHandler], TestServer]]:
 def put_table(uri: str, files: ServedFiles) -> str:
     """Copy a table to a server's files, and return the location of its metadata there."""
     catalog = load_catalog("web", type="memory", warehouse="memory://web")
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", schema="id bigint, v string")
     table.append(ROWS)
     copy = table.maintenance().rewrite_table_path(

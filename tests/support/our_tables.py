@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
@@ -11,7 +12,7 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table import Table as PyIcebergTable
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark import Schema, Table, TableCatalog, load_catalog
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
 from tests.support.readings import catalog_properties, our_table
@@ -24,6 +25,13 @@ VERSIONS = (1, 2, 3)
 def our_catalog(oracle: Oracle, catalog: str) -> TableCatalog:
     """Open our catalog on the folder or SQLite file of one of the oracle's catalogs."""
     return load_catalog(catalog, **catalog_properties(oracle, catalog))
+
+
+def new_table(oracle: Oracle, name: str, schema: str | Schema | pa.Schema, **more: Any) -> Table:
+    """Create a table of a full name, and its namespace, in our catalog of the oracle's."""
+    catalog = our_catalog(oracle, name.partition(".")[0])
+    catalog.create_namespace(name.partition(".")[2].rpartition(".")[0], if_not_exists=True)
+    return catalog.create_table(name, schema, **more)
 
 
 def write_frame(

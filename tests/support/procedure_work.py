@@ -106,6 +106,7 @@ def table_with_work(catalog: TableCatalog, name: str) -> Table:
     """Create a table with small and old files, deletes of both kinds and an orphan file."""
     # two delete files of one partition become one file only with this granularity
     properties = {"format-version": "2", "write.delete.granularity": "partition"}
+    catalog.create_namespace(name.rpartition(".")[0], if_not_exists=True)
     table = catalog.create_table(
         name, "id BIGINT, p STRING", partitioned_by=["p"], properties=properties
     )

@@ -87,6 +87,7 @@ def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
         )
     if newest >= 4:
         properties |= _ROOTS | draw(st.sampled_from(_ROOT_LIMITS))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(f"db.t{uuid.uuid4().hex}", schema, properties=properties)
     note(f"create version {version}: {schema_text(schema)}")
     history = History(draw, table, newest=newest if version >= 3 else min(newest, 3))

@@ -36,6 +36,7 @@ def read(table: ice.Table) -> list[int]:
 
 
 def define(catalog: ice.TableCatalog) -> str:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "id BIGINT", if_not_exists=True)
     snapshot: ice.Snapshot = table.append(table.to_arrow())
     view = catalog.create_view("db.v", "id BIGINT", "SELECT 1", replace=True)
@@ -44,6 +45,7 @@ def define(catalog: ice.TableCatalog) -> str:
 
 
 def create(catalog: ice.TableCatalog) -> ice.Table:
+    catalog.create_namespace("db", if_not_exists=True)
     return catalog.create_table("db.t", schema="id BIGINT", partitioned_by=["bucket(8, id)"])
 
 

@@ -146,8 +146,9 @@ def test_the_java_server_takes_them(server: Server, monkeypatch: pytest.MonkeyPa
         statuses.append(catalog._connection.session.ask("POST", path, body=report).status)
 
     monkeypatch.setattr(catalog, "_send_report", send)
-    name = f"reports_{uuid.uuid4().hex}.t"
-    table = TableCatalog(catalog).create_table(name, schema="id BIGINT")
+    namespace = f"reports_{uuid.uuid4().hex}"
+    catalog.create_namespace((namespace,))
+    table = TableCatalog(catalog).create_table(f"{namespace}.t", schema="id BIGINT")
     table.append(pa.table({"id": [1]}))
     table.append(pa.table({"id": [2]}))
     assert table.scan(filter="id IN (1, 2) AND id IS NOT NULL").count() == 2

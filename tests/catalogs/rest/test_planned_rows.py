@@ -83,7 +83,9 @@ def test_plans_that_take_time_and_come_in_parts(
 
     monkeypatch.setattr(Session, "try_to_ask", record_request)
     with rest_server(tmp_path, {"planning.files-per-answer": "2"}) as server:
-        table = planned_catalog(server, "client").create_table("slow.t", "rid BIGINT")
+        catalog = planned_catalog(server, "client")
+        catalog.create_namespace("slow")
+        table = catalog.create_table("slow.t", "rid BIGINT")
         for i in range(5):
             table.append(pa.table({"rid": [i]}))
         planned = planned_catalog(server, "server").load_table("slow.t")

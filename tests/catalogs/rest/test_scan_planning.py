@@ -67,6 +67,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     folder = tmp_path_factory.mktemp("planned")
     catalog = ice.load_catalog("own", type="memory", warehouse=str(folder))
     columns = "id BIGINT, name STRING, day DATE, raw BINARY, place STRUCT<x: INT, y: INT>"
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.events", columns, partitioned_by=["name"])
     schema = table.scan().to_arrow().schema
     for n in range(3):

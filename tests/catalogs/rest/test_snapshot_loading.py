@@ -121,8 +121,10 @@ def test_modes(loads: tuple[Loads, TestServer]) -> None:
 @pytest.mark.nightly
 def test_commits_on_the_java_server_lose_no_snapshot(server: Server) -> None:
     uri = server.endpoint
-    name = f"refs_{uuid.uuid4().hex}.t"
+    namespace = f"refs_{uuid.uuid4().hex}"
+    name = f"{namespace}.t"
     plain = TableCatalog(RestCatalog("rest", {"uri": uri}))
+    plain.create_namespace(namespace)
     table = plain.create_table(name, schema="id BIGINT")
     for n in range(4):
         table.append(pa.table({"id": [n]}))

@@ -19,7 +19,7 @@ from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
 from tests.support.file_commits import commit_append, commit_overwrite
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import our_catalog
+from tests.support.our_tables import new_table
 
 WHOSE = ("ours", "java")
 # Sizes differ by a byte or two, Java describes its session, and each table has its own ids.
@@ -51,7 +51,8 @@ def rows(part: str, *ids: int) -> pa.Table:
 def make(oracle: Oracle, whose: str) -> Table:
     """Create a table with snapshots staged on its first snapshot, and one more snapshot on main."""
     first = rows("a", 1, 2)
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         f"java_sql.cherry_picks.{whose}",
         first.schema,
         partitioned_by=("p",),

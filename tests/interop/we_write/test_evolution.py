@@ -33,7 +33,7 @@ from tests.support.our_tables import (
     CATALOGS,
     VERSIONS,
     assert_all_read,
-    our_catalog,
+    new_table,
     pyiceberg_table,
     write_frame,
 )
@@ -56,7 +56,8 @@ def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
 @pytest.mark.parametrize(("version", "catalog"), pairs(VERSIONS, CATALOGS))
 def test_schema_evolution(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_evolution.schema_{version}"
-    table = our_catalog(oracle, catalog).create_table(
+    table = new_table(
+        oracle,
         name,
         "id INT NOT NULL, a STRING, f FLOAT, n DECIMAL(9, 2), s STRUCT<x: INT, y: STRING>, "
         "l ARRAY<STRUCT<u: INT>>, m MAP<STRING, STRUCT<v: INT>>",
@@ -143,8 +144,11 @@ def table_type(table: Table, column: str) -> pa.DataType:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_evolution.spec_{version}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, "id BIGINT, ts TIMESTAMP, p STRING", properties={"format-version": str(version)}
+    table = new_table(
+        oracle,
+        name,
+        "id BIGINT, ts TIMESTAMP, p STRING",
+        properties={"format-version": str(version)},
     )
 
     def append(start: int) -> None:
@@ -195,7 +199,7 @@ def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> 
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name = f"{catalog}.we_write_evolution.refs"
-    table = our_catalog(oracle, catalog).create_table(name, "id BIGINT, v STRING")
+    table = new_table(oracle, name, "id BIGINT, v STRING")
 
     def rows(*ids: int) -> pa.Table:
         return pa.table({"id": pa.array(ids, pa.int64()), "v": [str(i) for i in ids]})
@@ -253,7 +257,7 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
 @pytest.mark.nightly
 def test_a_branch_through_the_data_source(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_evolution.source_branch"
-    table = our_catalog(oracle, "java_sql").create_table(name, "id BIGINT")
+    table = new_table(oracle, name, "id BIGINT")
     table.append(pa.table({"id": [1]}))
     with table.manage_snapshots() as refs:
         refs.create_branch("b")

@@ -14,7 +14,7 @@ from tests.interop.we_write.test_types import PYICEBERG_LOSES_NULLS_OF, with_uui
 from tests.support.every_type import SPARK_KNOWS_NOT, every_type
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
-from tests.support.our_tables import VERSIONS, our_catalog, pyiceberg_table
+from tests.support.our_tables import VERSIONS, new_table, pyiceberg_table
 from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 from tests.support.rows import arrow_rows
@@ -51,7 +51,8 @@ def rows_of(version: int, file_format: str) -> pa.Table:
 def test_every_type(oracle: Oracle, java: JavaTables, version: int, file_format: str) -> None:
     name = f"java_sql.we_write_formats.every_{file_format}_{version}"
     rows = rows_of(version, file_format)
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         rows.schema,
         properties={"format-version": str(version), "write.format.default": file_format},
@@ -78,9 +79,7 @@ def test_every_type_of_spark(oracle: Oracle, java: JavaTables, file_format: str)
     name = f"java_sql.we_write_formats.spark_{file_format}"
     every = rows_of(2, file_format)
     rows = every.select([c for c in every.column_names if c not in SPARK_KNOWS_NOT])
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, rows.schema, properties={"write.format.default": file_format}
-    )
+    table = new_table(oracle, name, rows.schema, properties={"write.format.default": file_format})
     table.append(rows)
     assert oracle.table_rows(name) == arrow_rows(with_uuids_as_text(rows))
     if file_format == "avro":
@@ -118,7 +117,8 @@ def test_partitions_and_many_files(oracle: Oracle, java: JavaTables, file_format
             ),
         }
     )
-    table = our_catalog(oracle, "java_hadoop").create_table(
+    table = new_table(
+        oracle,
         name,
         rows.schema,
         partitioned_by=("p",),
@@ -141,7 +141,8 @@ def test_partitions_and_many_files(oracle: Oracle, java: JavaTables, file_format
 @pytest.mark.skipif(not WRITES_BLOOM_FILTERS, reason="this pyarrow writes none")
 def test_parquets_bloom_filters_are_javas(oracle: Oracle) -> None:
     rows = pa.table({"id": range(1000), "s": [f"s{i * 2}" for i in range(1000)]})
-    table = our_catalog(oracle, "java_hadoop").create_table(
+    table = new_table(
+        oracle,
         "java_hadoop.we_write_formats.bloom",
         rows.schema,
         properties={

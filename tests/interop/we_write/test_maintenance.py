@@ -13,7 +13,7 @@ import pytest
 from iceberg_pyspark import Table
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
-from tests.support.our_tables import assert_all_read, our_catalog
+from tests.support.our_tables import assert_all_read, new_table
 from tests.support.readings import our_table
 
 COLUMNS = "id BIGINT, p STRING, v DOUBLE"
@@ -32,7 +32,8 @@ def rows(start: int, stop: int) -> pa.Table:
 
 def make(oracle: Oracle, name: str, version: int, **properties: str) -> Table:
     """Create a table with five snapshots, the last of which removes some files."""
-    table = our_catalog(oracle, name.partition(".")[0]).create_table(
+    table = new_table(
+        oracle,
         name,
         COLUMNS,
         partitioned_by=["p"],
@@ -129,7 +130,7 @@ def test_statistics_of_java_survive_our_commits(oracle: Oracle, java: JavaTables
 
 def test_java_cherry_picks_and_rolls_back_our_snapshots(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_maintenance.picked"
-    table = our_catalog(oracle, "java_sql").create_table(name, COLUMNS)
+    table = new_table(oracle, name, COLUMNS)
     table.append(rows(0, 3))
     first = table.metadata.current_snapshot_id
     with table.manage_snapshots() as refs:

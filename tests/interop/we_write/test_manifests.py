@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import VERSIONS, our_catalog
+from tests.support.our_tables import VERSIONS, new_table
 from tests.support.raw_avro import RawAvro, raw_manifest_list, raw_manifests
 from tests.support.readings import our_table
 
@@ -50,8 +50,12 @@ SPECS = {
 def test_schemas_and_key_values(oracle: Oracle, java: JavaTables, spec: str, version: int) -> None:
     name = f"java_sql.we_write_manifests.{spec}_{version}"
     rows = pa.table({c: pa.array([None], type_) for c, type_ in COLUMNS.items()})
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, rows.schema, partitioned_by=SPECS[spec], properties={"format-version": str(version)}
+    table = new_table(
+        oracle,
+        name,
+        rows.schema,
+        partitioned_by=SPECS[spec],
+        properties={"format-version": str(version)},
     )
     table.append(rows)
     java.create(f"{name}_twin", like=name)
@@ -105,9 +109,7 @@ def parsed(text: str) -> Any:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_snapshot_and_parent_are_in_the_header_of_the_list(oracle: Oracle, version: int) -> None:
     name = f"java_sql.we_write_manifests.parents_{version}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, "id BIGINT", properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, "id BIGINT", properties={"format-version": str(version)})
     table.append(pa.table({"id": [1]}))
     [first] = table.snapshots
     values = raw_manifest_list(table).metadata
@@ -120,8 +122,8 @@ def test_snapshot_and_parent_are_in_the_header_of_the_list(oracle: Oracle, versi
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy", "uncompressed"])
 def test_every_codec(oracle: Oracle, java: JavaTables, codec: str) -> None:
     name = f"java_sql.we_write_manifests.codec_{codec}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, "id BIGINT", properties={"write.manifest.compression-codec": codec}
+    table = new_table(
+        oracle, name, "id BIGINT", properties={"write.manifest.compression-codec": codec}
     )
     table.append(pa.table({"id": [1, 2]}))
     assert java.rows(name) == ["{1}", "{2}"]

@@ -17,7 +17,7 @@ from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_
 from tests.support.foreign_metadata import FOREIGN_METADATA, ForeignMetadata
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import CATALOGS, VERSIONS, our_catalog
+from tests.support.our_tables import CATALOGS, VERSIONS, new_table, our_catalog
 
 COLUMNS = "id BIGINT NOT NULL, d DATE, s STRING, p STRUCT<x: INT, y: MAP<STRING, ARRAY<INT>>>"
 DEFAULTS: dict[str, tuple[str, Any]] = {
@@ -56,7 +56,8 @@ class Steps:
 @pytest.mark.parametrize("catalog", CATALOGS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_change(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
-    table = our_catalog(oracle, catalog).create_table(
+    table = new_table(
+        oracle,
         f"{catalog}.we_write_metadata.changes_{version}",
         COLUMNS,
         partitioned_by=["days(d)", "bucket(4, id)"],
@@ -104,9 +105,7 @@ def test_every_change(oracle: Oracle, java: JavaTables, catalog: str, version: i
 
 def test_every_default(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_metadata.defaults"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, "id INT", properties={"format-version": "3"}
-    )
+    table = new_table(oracle, name, "id INT", properties={"format-version": "3"})
     table.append(pa.table({"id": pa.array([1], pa.int32())}))
     with table.update_schema() as schema:
         for column, (type_, value) in DEFAULTS.items():
@@ -129,7 +128,8 @@ def test_every_default(oracle: Oracle, java: JavaTables) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_new_table_is_that_of_java(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_metadata.new_{version}"
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         COLUMNS,
         partitioned_by=["days(d)", "truncate(3, s)"],

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import VERSIONS, our_catalog
+from tests.support.our_tables import VERSIONS, new_table
 from tests.support.readings import our_table, snapshot_ids
 from tests.support.rows import plain_value, sort_key
 
@@ -40,7 +40,8 @@ class Twins:
         self.ours = f"java_sql.we_write_tables.ours_{number}"
         self.javas = f"java_sql.we_write_tables.javas_{number}"
         properties = {"format-version": str(version), "write.summary.partition-limit": "2"}
-        self.table = our_catalog(oracle, "java_sql").create_table(
+        self.table = new_table(
+            oracle,
             self.ours,
             "id BIGINT, p STRING",
             partitioned_by=["p"] if partitioned else [],

@@ -18,7 +18,7 @@ from iceberg_pyspark.spec.types import UUIDType
 from tests.support.every_type import ODD_NAN, every_type
 from tests.support.java_tables import JavaTables, filter_json
 from tests.support.oracle import Oracle
-from tests.support.our_tables import VERSIONS, our_catalog
+from tests.support.our_tables import VERSIONS, new_table
 from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 
@@ -51,8 +51,8 @@ def write_twins(
 ) -> tuple[Table, Table]:
     """Write rows with our writer, and then each file's rows with Java's writer."""
     name = f"java_sql.we_write_metrics.ours_{next(_numbers)}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, rows.schema, partitioned_by=partitioned_by, properties=properties
+    table = new_table(
+        oracle, name, rows.schema, partitioned_by=partitioned_by, properties=properties
     )
     table.append(rows)
     twin = name.replace("ours", "twin")

@@ -32,7 +32,7 @@ from iceberg_pyspark.spec.types import (
 )
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import assert_all_read, our_catalog
+from tests.support.our_tables import assert_all_read, new_table
 
 DAY = 86_400_000_000
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
@@ -71,8 +71,8 @@ def test_partitions_of_odd_values(oracle: Oracle, java: JavaTables, kind: str) -
             NestedField(field_id=2, name="n", type=IntegerType()),
         )
     )
-    table = our_catalog(oracle, "java_hadoop").create_table(
-        name, schema, partitioned_by=["v"], properties={"format-version": "3"}
+    table = new_table(
+        oracle, name, schema, partitioned_by=["v"], properties={"format-version": "3"}
     )
     rows = pa.table({"v": column(kind, values), "n": pa.array(range(len(values)), pa.int32())})
     table.append(rows)
@@ -113,8 +113,8 @@ def test_partition_fields_with_odd_names(oracle: Oracle, java: JavaTables, name:
             NestedField(field_id=2, name="n", type=IntegerType()),
         )
     )
-    table = our_catalog(oracle, "java_sql").create_table(
-        table_name, schema, partitioned_by=[f"`{name}`", f"truncate(1, `{name}`)"]
+    table = new_table(
+        oracle, table_name, schema, partitioned_by=[f"`{name}`", f"truncate(1, `{name}`)"]
     )
     rows = pa.table({name: ["a", None, "b c"], "n": pa.array([1, 2, 3], pa.int32())})
     table.append(rows)
@@ -148,7 +148,8 @@ def test_layouts(
 ) -> None:
     name = f"java_sql.we_write_paths.{layout.replace('-', '_')}_{partitioned}"
     properties = layouts(tmp_path)[layout]
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         "id BIGINT, p STRING",
         partitioned_by=["p", "bucket(4, id)"] if partitioned else [],
@@ -171,7 +172,7 @@ def test_layouts(
 
 
 def test_names(oracle: Oracle) -> None:
-    table = our_catalog(oracle, "java_sql").create_table("java_sql.we_write_paths.names", "i INT")
+    table = new_table(oracle, "java_sql.we_write_paths.names", "i INT")
     table.append(pa.table({"i": pa.array([1], pa.int32())}))
     uuid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     names = sorted(p.name for p in Path(table.location).rglob("*") if p.is_file())

@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
-from tests.support.our_tables import CATALOGS, our_catalog, pyiceberg_table
+from tests.support.our_tables import CATALOGS, new_table, pyiceberg_table
 from tests.support.readings import our_table
 
 Row = tuple[int, str]
@@ -35,7 +35,8 @@ _numbers = count(1)
 
 def create(oracle: Oracle, catalog: str, version: int, **properties: str) -> tuple[str, Table]:
     name = f"{catalog}.we_write_lineage.t{next(_numbers)}"
-    table = our_catalog(oracle, catalog).create_table(
+    table = new_table(
+        oracle,
         name,
         "id BIGINT, p STRING",
         partitioned_by=["p"],

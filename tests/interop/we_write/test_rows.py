@@ -12,13 +12,7 @@ import pytest
 
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import (
-    CATALOGS,
-    VERSIONS,
-    assert_all_read,
-    our_catalog,
-    write_frame,
-)
+from tests.support.our_tables import CATALOGS, VERSIONS, assert_all_read, new_table, write_frame
 from tests.support.parameters import pairs
 from tests.support.readings import our_table
 
@@ -52,8 +46,12 @@ def test_through_the_table_api(
     oracle: Oracle, java: JavaTables, catalog: str, version: int
 ) -> None:
     name = f"{catalog}.we_write.api_{version}"
-    table = our_catalog(oracle, catalog).create_table(
-        name, COLUMNS, partitioned_by=["days(ts)"], properties={"format-version": str(version)}
+    table = new_table(
+        oracle,
+        name,
+        COLUMNS,
+        partitioned_by=["days(ts)"],
+        properties={"format-version": str(version)},
     )
     assert_all_read(java, name, arrow([]))
     table.append(arrow(FIRST))
@@ -111,9 +109,7 @@ def test_through_the_data_source(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unpartitioned_table(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write.unpartitioned_{version}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, COLUMNS, properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, COLUMNS, properties={"format-version": str(version)})
     table.append(arrow(FIRST))
     table.append(arrow(SECOND))
     assert_all_read(java, name, arrow([*FIRST, *SECOND]))
@@ -126,8 +122,12 @@ def test_an_unpartitioned_table(oracle: Oracle, java: JavaTables, version: int) 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_java_and_pyiceberg_write_on(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write.write_on_{version}"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, COLUMNS, partitioned_by=["days(ts)"], properties={"format-version": str(version)}
+    table = new_table(
+        oracle,
+        name,
+        COLUMNS,
+        partitioned_by=["days(ts)"],
+        properties={"format-version": str(version)},
     )
     table.append(arrow(FIRST))
     oracle.sql(f"INSERT INTO {name} VALUES (8, TIMESTAMP '2026-01-01 00:00:00', 'java')")

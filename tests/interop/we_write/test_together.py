@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import CATALOGS, our_catalog, pyiceberg_table
+from tests.support.our_tables import CATALOGS, new_table, our_catalog, pyiceberg_table
 from tests.support.readings import our_table
 
 
@@ -34,9 +34,7 @@ def shown(*values: int) -> list[str]:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_in_turns(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_together.turns_{version}"
-    table = our_catalog(oracle, catalog).create_table(
-        name, "id BIGINT", properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, "id BIGINT", properties={"format-version": str(version)})
     table.append(ids(0))
     java.create(f"{name}_source", like=name)
     oracle.sql(f"INSERT INTO {name}_source VALUES (100)")
@@ -65,8 +63,8 @@ def test_at_the_same_time(oracle: Oracle, java: JavaTables, catalog: str) -> Non
     name = f"{catalog}.we_write_together.race"
     retries = {"commit.retry.num-retries": "50", "commit.retry.min-wait-ms": "5"}
     # Conflicts are frequent here, and every commit must be retried until it succeeds.
-    ours = our_catalog(oracle, catalog).create_table(
-        name, "id BIGINT", properties={**retries, "commit.retry.max-wait-ms": "50"}
+    ours = new_table(
+        oracle, name, "id BIGINT", properties={**retries, "commit.retry.max-wait-ms": "50"}
     )
     ours.append(ids(0))
     java.create(f"{name}_source", like=name)
@@ -124,8 +122,12 @@ def test_one_table_is_created_once(oracle: Oracle, catalog: str) -> None:
 
 def test_three_writers_of_one_database(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_together.three"
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, "id BIGINT, p STRING", partitioned_by=["p"], properties={"format-version": "2"}
+    table = new_table(
+        oracle,
+        name,
+        "id BIGINT, p STRING",
+        partitioned_by=["p"],
+        properties={"format-version": "2"},
     )
     expected = []
     for turn in range(3):
@@ -150,7 +152,7 @@ def test_three_writers_of_one_database(oracle: Oracle, java: JavaTables) -> None
 
 def test_the_hint_of_a_folder_table_is_never_behind(oracle: Oracle, java: JavaTables) -> None:
     name = "java_hadoop.we_write_together.hint"
-    table = our_catalog(oracle, "java_hadoop").create_table(name, "id BIGINT")
+    table = new_table(oracle, name, "id BIGINT")
     folder = Path(table.location) / "metadata"
     for number in range(3):
         table.append(ids(number))
@@ -171,8 +173,8 @@ def test_the_hint_of_a_folder_table_is_never_behind(oracle: Oracle, java: JavaTa
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_compressed_metadata(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name = f"{catalog}.we_write_together.gzip"
-    table = our_catalog(oracle, catalog).create_table(
-        name, "id BIGINT", properties={"write.metadata.compression-codec": "gzip"}
+    table = new_table(
+        oracle, name, "id BIGINT", properties={"write.metadata.compression-codec": "gzip"}
     )
     table.append(ids(1))
     assert table.loaded.metadata_location.endswith(".gz.metadata.json")
@@ -192,7 +194,8 @@ def test_compressed_metadata(oracle: Oracle, java: JavaTables, catalog: str) -> 
 
 def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_together.trimmed"
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         "id BIGINT",
         properties={
@@ -215,7 +218,7 @@ def test_a_metadata_codec_that_is_none_can_be_mended(oracle: Oracle, java: JavaT
     """Java refuses to set the codec, and refuses every commit that keeps it; so do we."""
     name = "java_hadoop.we_write_together.codec"
     codec = "write.metadata.compression-codec"
-    table = our_catalog(oracle, "java_hadoop").create_table(name, "id BIGINT")
+    table = new_table(oracle, name, "id BIGINT")
     alter = f"ALTER TABLE {name} SET TBLPROPERTIES ('{codec}' = 'zstd')"
     with pytest.raises(Py4JJavaError, match="Invalid codec name: zstd"):
         oracle.sql(alter)

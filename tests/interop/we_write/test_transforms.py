@@ -50,7 +50,7 @@ from iceberg_pyspark.spec.types import (
 )
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
-from tests.support.our_tables import VERSIONS, assert_all_read, our_catalog, pyiceberg_table
+from tests.support.our_tables import VERSIONS, assert_all_read, new_table, pyiceberg_table
 from tests.support.raw_avro import raw_data_files
 
 NAN, INF = float("nan"), float("inf")
@@ -191,7 +191,8 @@ def test_partition_values_alone_lose_no_row(
         if pair[0] == transform and c != JAVA_CANNOT_READ
     }
     schema = schema_of(columns)
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         schema,
         partitioned_by=[TERMS[transform].format(c) for c in columns],
@@ -229,8 +230,8 @@ def test_bounds_alone_lose_no_row(oracle: Oracle, java: JavaTables, version: int
     name = f"java_hadoop.we_write_transforms.bounds_{version}"
     columns = {c: pair for c, pair in columns_of(version).items() if pair[0] == "identity"}
     schema = schema_of(columns)
-    table = our_catalog(oracle, "java_hadoop").create_table(
-        name, schema, partitioned_by=["id"], properties={"format-version": str(version)}
+    table = new_table(
+        oracle, name, schema, partitioned_by=["id"], properties={"format-version": str(version)}
     )
     rows = rows_of(schema, columns)
     table.append(rows)
@@ -247,7 +248,7 @@ def test_bounds_of_uuids_in_one_file_lose_no_row(oracle: Oracle, java: JavaTable
     name = "java_sql.we_write_transforms.uuids"
     columns = {"identity_uuid": ("identity", "uuid")}
     schema = schema_of(columns)
-    table = our_catalog(oracle, "java_sql").create_table(name, schema)
+    table = new_table(oracle, name, schema)
     table.append(rows_of(schema, columns))
     [filters] = filters_by_column(table.schema, columns).values()
     assert not any(count.lost for count in java.prune(name, filters))
@@ -256,9 +257,7 @@ def test_bounds_of_uuids_in_one_file_lose_no_row(oracle: Oracle, java: JavaTable
 def test_fixed_partition_values_are_avro_fixed(oracle: Oracle) -> None:
     name = "java_sql.we_write_transforms.fixed"
     schema = schema_of({JAVA_CANNOT_READ: ("identity", "fix")})
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, schema, partitioned_by=[JAVA_CANNOT_READ]
-    )
+    table = new_table(oracle, name, schema, partitioned_by=[JAVA_CANNOT_READ])
     rows = rows_of(schema, {JAVA_CANNOT_READ: ("identity", "fix")})
     table.append(rows)
     values = [f["partition"][JAVA_CANNOT_READ] for f in raw_data_files(table)]
@@ -278,7 +277,8 @@ def test_pyiceberg_prunes_by_our_values(oracle: Oracle, version: int) -> None:
         if pair[0] != "void" and (pair[1] not in ("dec9", "dec38") or pair[0] == "truncate[2]")
     }
     schema = schema_of(columns)
-    table = our_catalog(oracle, "java_sql").create_table(
+    table = new_table(
+        oracle,
         name,
         schema,
         partitioned_by=[TERMS[transform].format(c) for c, (transform, _) in columns.items()],

@@ -16,7 +16,7 @@ from tests.support.oracle import Oracle
 from tests.support.our_tables import (
     VERSIONS,
     assert_all_read,
-    our_catalog,
+    new_table,
     pyiceberg_table,
     write_frame,
 )
@@ -32,9 +32,7 @@ PYICEBERG_LOSES_NULLS_OF = ("li", "ma")
 def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_types.every_{version}"
     rows = every_type(version)
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, rows.schema, properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, rows.schema, properties={"format-version": str(version)})
     table.append(rows)
     assert_all_read(java, name, rows, with_pyiceberg=False)
     columns = [c for c in rows.column_names if c not in PYICEBERG_LOSES_NULLS_OF]
@@ -48,9 +46,7 @@ def test_every_type_of_spark(oracle: Oracle, java: JavaTables, version: int) -> 
     name = f"java_hadoop.we_write_types.spark_{version}"
     every = every_type(version)
     rows = every.select([c for c in every.column_names if c not in SPARK_KNOWS_NOT])
-    table = our_catalog(oracle, "java_hadoop").create_table(
-        name, rows.schema, properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, rows.schema, properties={"format-version": str(version)})
     table.append(rows)
     assert oracle.table_rows(name) == arrow_rows(with_uuids_as_text(rows))
     # Write the rows again, as Spark reads them, through our data source.
@@ -68,9 +64,7 @@ def with_uuids_as_text(rows: pa.Table) -> pa.Table:
 def test_columns_that_no_row_has_a_value_in(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_hadoop.we_write_types.nulls_{version}"
     rows = every_type(version).slice(2, 1)
-    table = our_catalog(oracle, "java_hadoop").create_table(
-        name, rows.schema, properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, rows.schema, properties={"format-version": str(version)})
     table.append(rows)
     assert_all_read(java, name, rows, with_pyiceberg=False)
 
@@ -80,9 +74,7 @@ def test_files_have_the_schema_of_java(oracle: Oracle, java: JavaTables, version
     name = f"java_sql.we_write_types.schema_{version}"
     # Leave out "b b": Java and PyIceberg escape in Parquet names that only Avro forbids; we do not.
     rows = every_type(version).drop_columns(["st"])
-    table = our_catalog(oracle, "java_sql").create_table(
-        name, rows.schema, properties={"format-version": str(version)}
-    )
+    table = new_table(oracle, name, rows.schema, properties={"format-version": str(version)})
     table.append(rows)
     java.create(f"{name}_twin", like=name)
     java.copy(name, f"{name}_twin")
@@ -132,7 +124,7 @@ def test_decimals_of_every_precision(oracle: Oracle, java: JavaTables) -> None:
         for s in {0, p // 2, p}
     }
     rows = pa.table(columns)
-    table = our_catalog(oracle, "java_hadoop").create_table(name, rows.schema)
+    table = new_table(oracle, name, rows.schema)
     table.append(rows)
     assert_all_read(java, name, rows, through_spark=True)
     java.create(f"{name}_twin", like=name)

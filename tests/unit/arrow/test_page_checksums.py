@@ -17,6 +17,7 @@ VALUE = 0x1122334455667788
 
 def table_of(folder: Path, **properties: str) -> Table:
     catalog = load_catalog("c", type="hadoop", warehouse=str(folder))
+    catalog.create_namespace("db")
     table = catalog.create_table("db.t", schema="id BIGINT", properties={**PLAIN, **properties})
     table.append(pa.table({"id": pa.array([VALUE])}))
     return table

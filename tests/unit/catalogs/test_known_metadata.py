@@ -69,6 +69,7 @@ def test_a_writer_alone_reads_no_metadata_file(
 
     monkeypatch.setattr(metastore_catalog, "read_table_metadata", counted)
     catalog = TableCatalog(MemoryCatalog("lake", {"warehouse": str(tmp_path)}))
+    catalog.create_namespace("db")
     table = catalog.create_table("db.t", "id BIGINT")
     for n in range(3):
         table.append(pa.table({"id": [n]}))

@@ -63,6 +63,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def table(run: Run) -> ice.Table:
     """Create `db.t` in the warehouse, with two snapshots and three rows."""
     catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db", if_not_exists=True)
     new_table = catalog.create_table(
         "db.t",
         schema="id BIGINT NOT NULL COMMENT 'key', day DATE, v STRING",

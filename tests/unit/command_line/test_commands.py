@@ -127,6 +127,7 @@ def test_values_are_printed_as_sql_has_them(run: Run, table: ice.Table) -> None:
         ),
     ]
     catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db", if_not_exists=True)
     new_table = catalog.create_table(
         "db.values", ice.Schema(fields=tuple(columns)), properties={"format-version": "3"}
     )

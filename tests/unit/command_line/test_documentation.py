@@ -22,6 +22,7 @@ def test_the_commands_of_a_page_run(run: Run, tmp_path: Path, page: Path) -> Non
     commands = [shlex.split(c.replace("/warehouse", warehouse)) for c in COMMANDS[page]]
     if not any("create" in command for command in commands):
         catalog = ice.load_catalog("default", warehouse=warehouse)
+        catalog.create_namespace("db")
         for name in {
             word for words in commands for word in words if re.fullmatch(r"db\.\w+", word)
         }:

@@ -51,6 +51,7 @@ def numbers(partition: str, count: int) -> pa.Table:
 def table_for_reasons() -> tuple[ice.Table, dict[str, list[int]]]:
     """Create db.r with a partition for each reason; return it, and the file sizes by partition."""
     catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         "db.r", "id BIGINT, p STRING", partitioned_by=["p"], properties={"format-version": "3"}
     )
@@ -123,6 +124,7 @@ def test_options_that_choose_all_files_or_count_delete_files_are_reasons(run: Ru
 
 def test_a_long_plan_is_a_short_table(run: Run) -> None:
     catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.many", "id BIGINT, p STRING", partitioned_by=["p"])
     table.append(pa.table({"id": list(range(22)), "p": [f"{n:02}" for n in range(22)]}))
     command = ("maintain", "rewrite-data-files", "db.many", "--option", "rewrite-all=true")
@@ -254,6 +256,7 @@ def test_stores_that_are_the_same_are_named(run: Run, table: ice.Table) -> None:
 
 def test_files_of_a_partition_are_added(run: Run, table: ice.Table) -> None:
     catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db", if_not_exists=True)
     new = catalog.create_table("db.a", "id BIGINT, p STRING", partitioned_by=["p"])
     for p in ("x", "y"):
         Path("more", f"p={p}").mkdir(parents=True)

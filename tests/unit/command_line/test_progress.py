@@ -204,7 +204,9 @@ def unconfigured_logging() -> Iterator[None]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_terminal_each_command_logs_its_counts(run: Run, command: str) -> None:
-    table = ice.load_catalog("default", warehouse="w").create_table(
+    catalog = ice.load_catalog("default", warehouse="w")
+    catalog.create_namespace("db")
+    table = catalog.create_table(
         "db.t",
         schema="id BIGINT",
         partitioned_by=["id"] if command == "compute-partition-stats" else [],

@@ -142,6 +142,7 @@ def test_all_files_of_an_append_are_on_disk_before_the_catalog_is_asked(
 ) -> None:
     catalog = AskedCatalog("lake", {"warehouse": str(tmp_path)})
     catalog.disk = disk
+    catalog.create_namespace(("db",))
     table = TableCatalog(catalog).create_table("db.t", "id BIGINT")
     disk.synced.clear()
     table.append(pa.table({"id": [1]}))
@@ -153,6 +154,7 @@ def test_all_files_of_an_append_are_on_disk_before_the_catalog_is_asked(
 def test_an_append_that_is_not_on_disk_is_refused(tmp_path: Path, disk: Disk, ending: str) -> None:
     catalog = AskedCatalog("lake", {"warehouse": str(tmp_path)})
     catalog.disk = disk
+    catalog.create_namespace(("db",))
     table = TableCatalog(catalog).create_table("db.t", "id BIGINT")
     before = table.loaded
     disk.fails = (ending,)

@@ -27,6 +27,7 @@ TYPES: dict[str, Callable[[int], Any]] = {
 
 def alike(folder: Path, type_: str, files: Sequence[Sequence[Any]], **properties: str) -> bool:
     catalog = ice.load_catalog("ranges", type="memory", warehouse=str(folder))
+    catalog.create_namespace("db")
     table = catalog.create_table("db.t", schema=f"v {type_}", properties=properties)
     for values in files:
         arrow = table.scan().to_arrow().schema

@@ -25,6 +25,7 @@ ROWS_PER_FILE = 10
 @pytest.fixture
 def table(tmp_path: Path) -> ice.Table:
     catalog = ice.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
     table = catalog.create_table("db.t", "id BIGINT, s STRING")
     for n in range(FILES):
         ids = range(n * ROWS_PER_FILE, (n + 1) * ROWS_PER_FILE)

@@ -90,6 +90,7 @@ def test_what_metadata_tell_is_what_spark_computes_of_the_rows(
     partitioned_by: tuple[str, ...],
     file_format: str,
 ) -> None:
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         f"db.t_{in_order()}",
         ", ".join(VALUES),

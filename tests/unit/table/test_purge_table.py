@@ -128,6 +128,7 @@ def test_what_cannot_be_deleted_is_logged_and_the_table_is_gone(
 @pytest.mark.parametrize("kind", ["sql", "hadoop"])
 def test_a_catalog_drops_with_purge(tmp_path: Path, kind: str) -> None:
     catalog = load_catalog("lake", type=kind, warehouse=str(tmp_path / "warehouse"))
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table("db.a", "id BIGINT", properties={"write.format.default": "parquet"})
     other = catalog.create_table("db.b", "id BIGINT")
     for name in ("db.a", "db.b"):
@@ -147,6 +148,7 @@ def test_a_catalog_drops_with_purge(tmp_path: Path, kind: str) -> None:
 def victim(tmp_path: Path) -> Table:
     """Create another table in the same warehouse, with a folder deep enough for deletions."""
     catalog = load_catalog("lake", type="sql", warehouse=str(tmp_path / "warehouse"))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.victim", "id BIGINT")
     table.append(ROWS.select(["id"]))
     table.append(ROWS.select(["id"]))
@@ -215,6 +217,7 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     other = victim(tmp_path)
     data = Path(other.location.removeprefix("file:")) / "data"
     catalog = load_catalog("lake", type="sql", warehouse=str(tmp_path / "warehouse"))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.evil", "id BIGINT")
     link = Path(table.location.removeprefix("file:")) / "data"
     link.symlink_to(data)

@@ -38,6 +38,7 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
 def a_table(folder: Path, type_: str = "memory", name: str = "db.t", **properties: str) -> Table:
     uri = {"uri": f"sqlite:///{folder}/c.db"} if type_ == "sql" else {}
     catalog = load_catalog("test", type=type_, warehouse=str(folder), **uri)
+    catalog.create_namespace(name.rpartition(".")[0], if_not_exists=True)
     table = catalog.create_table(
         name, "id BIGINT, part STRING", partitioned_by=["part"], properties=properties
     )
@@ -116,6 +117,7 @@ def test_what_an_expiry_left_when_it_was_killed(tmp_path: Path) -> None:
 def test_beside_writers_nothing_that_they_need_goes(tmp_path: Path) -> None:
     """Two writers append while a third client expires snapshots and removes orphan files."""
     catalog = load_catalog("test", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db", if_not_exists=True)
     catalog.create_table(
         "db.t", "id BIGINT, part STRING", properties={"commit.manifest.min-count-to-merge": "3"}
     )
@@ -207,6 +209,7 @@ def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: P
 
 def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
     catalog = load_catalog("test", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table("db.t", "_p STRING", partitioned_by=["_p"])
     actual = stray(table, "data/_p=a/x")
     stray(table, "data/_q=a/x")

@@ -59,6 +59,7 @@ def paths_of(table: Table) -> list[str]:
 
 def a_table(catalog: TableCatalog, version: int, **properties: str) -> Table:
     """Create a table of six rows in two files; each available kind of delete deletes one row."""
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         "db.t",
         schema="id BIGINT, v STRING",

@@ -198,6 +198,7 @@ def with_roots(table: Table, profile: ProfileName, seed: int) -> str:
 
 def test_requests_that_would_make_an_unreadable_copy(catalog: TableCatalog, tmp_path: Path) -> None:
     location = f"file:{tmp_path}/apart"
+    catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         "db.t", schema="id BIGINT, v STRING", location=location, properties={"format-version": "3"}
     )

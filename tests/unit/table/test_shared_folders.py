@@ -35,7 +35,9 @@ OLD_S = 5 * 86_400
 
 def catalog_of(folder: Path, name: str = "lake", type_: str = "sql") -> TableCatalog:
     uri = {"uri": f"sqlite:///{folder}/{name}.db"} if type_ == "sql" else {}
-    return load_catalog(name, type=type_, warehouse=str(folder / "w"), **uri)
+    catalog = load_catalog(name, type=type_, warehouse=str(folder / "w"), **uri)
+    catalog.create_namespace("db", if_not_exists=True)
+    return catalog
 
 
 def new_table(catalog: TableCatalog, name: str, location: str | None = None) -> Table:

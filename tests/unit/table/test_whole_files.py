@@ -16,6 +16,7 @@ from iceberg_pyspark.table.table import Table
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     warehouse = str(tmp_path_factory.mktemp("whole"))
     catalog = load_catalog("whole", type="memory", warehouse=warehouse)
+    catalog.create_namespace("db")
     new_table = catalog.create_table(
         "db.t",
         schema="id BIGINT NOT NULL, d DOUBLE, day DATE, s STRING",

@@ -105,6 +105,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ice.TableCatalog
 
 @pytest.fixture
 def table(catalog: ice.TableCatalog) -> ice.Table:
+    catalog.create_namespace("db")
     table = catalog.create_table("db.t", "id BIGINT, s STRING", partitioned_by=["s"])
     table.append(ROWS)
     return table
