@@ -86,7 +86,7 @@ def _checks(
             continue
         annotation = hints[parameter.name]
         if parameter.kind is parameter.VAR_POSITIONAL:
-            annotation = Sequence[annotation]
+            annotation = types.GenericAlias(Sequence, annotation)
         checks.append((parameter.name, _expected(annotation), _misfit(annotation)))
     return signature, checks
 

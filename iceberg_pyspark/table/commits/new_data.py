@@ -118,8 +118,7 @@ def write_rows(
 
 
 def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
-    if isinstance(rows, pa.Table):
-        return rows.to_batches()  # type: ignore[no-any-return]
     if isinstance(rows, pa.RecordBatch):
         return [rows]
-    return rows
+    batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
+    return batches

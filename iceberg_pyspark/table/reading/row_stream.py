@@ -39,7 +39,8 @@ class RowStream(ABC):
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """Return all rows as a pandas frame; `options` are those of `pyarrow.Table.to_pandas`."""
         _optional("pandas", "to_pandas")
-        return self.to_arrow().to_pandas(**options)
+        frame: pandas.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """Return all rows as a Polars frame."""

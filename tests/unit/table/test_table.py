@@ -390,7 +390,7 @@ def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
     with pytest.raises(TableRecreatedError, match=r"table db\.t was dropped or renamed.*load"):
         users.refresh()
     assert users.metadata == first
-    changes: tuple[Callable[[], None], ...] = (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: users.update_properties().set({"k": "v"}).commit(),
         lambda: users.update_schema().add_column("n", "int").commit(),
         lambda: users.append(rows((1, "a"))),
