@@ -104,6 +104,8 @@ def _expected(annotation: Any) -> str:
         return "a function"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a dict of texts" if args == (str, str) else "a dict"
+    if origin is tuple and args[-1] is not Ellipsis:
+        return f"a tuple of {len(args)} values"
     if isinstance(origin, type) and issubclass(origin, Iterable):
         word = {"Sequence": "list", "Collection": "list"}.get(origin.__name__, origin.__name__)
         return f"a {word} of {_plural(_expected(args[0]))}"
@@ -130,6 +132,8 @@ def _misfit(annotation: Any) -> Misfit:
         return lambda value: None if callable(value) else _kind(value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _misfit_of_mapping(*map(_misfit, args))
+    if origin is tuple and args[-1] is not Ellipsis:
+        return _misfit_of_tuple(list(map(_misfit, args)))
     if isinstance(origin, type) and issubclass(origin, Iterable):
         return _misfit_of_elements(origin, _misfit(args[0]))
     if annotation is int or annotation is float:
@@ -184,6 +188,16 @@ def _misfit_of_mapping(of_key: Misfit, of_value: Misfit) -> Misfit:
             if (kind := of_value(v)) is not None:
                 return f"a dict with {kind} under '{k}'"
         return None
+
+    return misfit
+
+
+def _misfit_of_tuple(of_values: Sequence[Misfit]) -> Misfit:
+    def misfit(value: Any) -> str | None:
+        if not isinstance(value, tuple) or len(value) != len(of_values):
+            return _kind(value)
+        kinds = (of_value(v) for of_value, v in zip(of_values, value, strict=True))
+        return next((f"a tuple with {kind}" for kind in kinds if kind is not None), None)
 
     return misfit
 

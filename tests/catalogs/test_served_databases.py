@@ -31,6 +31,7 @@ from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
 from tests.support.table_integrity import table_problems
 from tests.support.threads import at_once, until
+from tests.support.view_contract import first_view
 
 pytestmark = pytest.mark.nightly
 
@@ -272,7 +273,7 @@ def test_views_need_schema_v1(uri: str, tmp_path: Path) -> None:
     catalog = open_catalog(uri, tmp_path)
     assert not catalog.view_exists(EVENTS)
     with pytest.raises(UnsupportedFeatureError, match="schema-version"):
-        catalog.create_view(EVENTS, None)  # type: ignore[arg-type]
+        catalog.create_view(EVENTS, first_view(catalog, EVENTS, "SELECT 1"))
 
 
 def test_drops_and_renames_without_an_answer_are_looked_up(
