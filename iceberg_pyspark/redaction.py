@@ -29,6 +29,8 @@ _KEY_WORDS = (
     "(?:basic|x)[-_.]auth",
     # arguments of a user's own class, whose names are unknown
     r"auth\.custom\.",
+    # arguments of the libraries that fsspec calls
+    r"fsspec\.\w{1,20}\.",
     # headers of all requests, which often carry a key of a gateway
     r"header\.",
     "(?:private|access|account|api|storage)[-_.]{0,2}key",
@@ -53,7 +55,7 @@ _DATABASES = (
 )
 
 # check the first letter before all words: most letters begin none of the words
-_KEY = f"(?=[a-ehkpstxA-EHKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
+_KEY = f"(?=[a-fhkpstxA-FHKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
 _SCHEME_OF_DATABASE = (
     rf"(?i:(?:jdbc:)?(?:{'|'.join(_DATABASES)})(?:\+\w{{1,30}})?:(?:(?:thin|oci\d?):)?)(?://)?"
 )

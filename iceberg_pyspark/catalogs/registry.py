@@ -25,6 +25,7 @@ from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.argument_types import check_text
+from iceberg_pyspark.storage.store_properties import check_file_io_class
 
 _LOCATING_PROPERTIES = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {
@@ -83,6 +84,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
                 else ""
             )
         )
+    check_file_io_class(f"catalog '{catalog_name}'", all_properties)
     match _type_of(catalog_name, all_properties):
         case "sql":
             # importing SQLAlchemy takes a third of a second, which other catalogs should not pay

@@ -1,292 +1,381 @@
-"""Files of the stores that fsspec reaches: HTTP, for reading.
+"""Files of the stores that only fsspec reaches: WebDAV, SFTP, SMB and others.
 
-Object stores are in `storage/objects/object_store_io.py`, HDFS in `hdfs_io.py`. fsspec selects the
-file system class for a scheme and names the package for it, but this module decides which schemes
-are allowed: fsspec has some that run programs, unpack archives or expose the machine's own disk.
+fsspec selects the file system for a scheme and names the package for it; `storage/files/places.py`
+decides which schemes are allowed. A file system gets the options `fsspec.<scheme>.<option>`.
 
-How fsspec asks web servers: whole bytes, and never a server that another one names.
-
-A table may read the files of its own server only. A redirect to another one, perhaps to an address
-of the reader's own network, would let the server choose which bytes the table has, so only
-redirects to the same address, or from http to https on the same host, are followed.
+None of these stores is known to create a file exclusively, so a file is created only if its name
+contains a UUID, which no other writer has. A new file is collected in a temporary file and sent as
+a whole, so that a failed write sends nothing and memory stays bounded.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
+import re
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from urllib.parse import quote
 
-from iceberg_pyspark.errors import (
-    FileAlreadyExistsError,
-    FileNotWrittenError,
-    StorageError,
-)
+from iceberg_pyspark.errors import FileNotWrittenError, StorageError
+from iceberg_pyspark.redaction import is_secret_key
+from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
-from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES, check_scheme
+from iceberg_pyspark.storage.files.places import check_scheme, is_fsspec_scheme
 from iceberg_pyspark.storage.objects.object_streams import UploadStream
 from iceberg_pyspark.storage.objects.store_errors import RequestError, store_errors
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-
-WEB_SCHEMES = frozenset(("http", "https"))
-"""The schemes of web servers, which are only read."""
-
-# a range of a compressed answer has other offsets than the file
-_HEADERS = {"Accept-Encoding": "identity"}
-_MISSING_STATUSES = (404, 410)
-
-
-@lru_cache(maxsize=1)
-def web_options() -> dict[str, Any]:
-    """Return the arguments of fsspec's file system for web servers."""
-    # the extra `http` brings it, after fsspec has named it as missing
-    from aiohttp import TraceConfig  # noqa: PLC0415
-
-    trace = TraceConfig()
-    trace.on_request_redirect.append(_check_redirect)
-    return {"headers": _HEADERS, "client_kwargs": {"trace_configs": [trace]}}
-
-
-def is_missing(error: FileNotFoundError) -> bool:
-    """Return whether the server said that there is no such file.
-
-    fsspec raises `FileNotFoundError` for any failure of the request that asks for the size.
-    """
-    cause = error.__cause__
-    if cause is None or isinstance(cause, FileNotFoundError):
-        return True
-    return getattr(cause, "status", None) in _MISSING_STATUSES
-
-
-async def _check_redirect(_session: Any, _context: Any, params: Any) -> None:
-    answer = params.response
-    source = answer.url
-    target = source.join(type(source)(answer.headers.get("Location") or ""))
-    if target.origin() == source.origin():
-        return
-    if target.host == source.host and target.scheme == "https":
-        return
-    answer.close()
-    raise RequestError(
-        f"the server redirects to {target.origin()}; redirects to another server are not followed, "
-        "because it would choose the table's bytes: use the location to which the server redirects"
-    )
-
-
-_REMEDY = {
-    "http": "pip install 'iceberg-pyspark[http]'",
-    "https": "pip install 'iceberg-pyspark[http]'",
-}
 _BUFFER_BYTES = 1 << 20
-_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
+_MODIFIED_KEYS = ("LastModified", "last_modified", "modified", "mtime", "updated", "created")
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("webdav", "dav"), {"timeout": 60}),
+    **dict.fromkeys(("sftp", "ssh"), {"timeout": 30}),
+}
+"""Options for which the libraries have no default, or one of a few seconds."""
 
-_memory_lock = threading.Lock()
+_ANSWER_S = 120
+_WEBDAV = ("webdav", "dav")
+_SSH = ("sftp", "ssh")
+_EXACT = (*_WEBDAV, *_SSH)
+"""The schemes whose stores are tested to keep every name as it is."""
+
+_NO_NAME = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00-\x1f\x7f\\]|\s(?:/|$)")
+_INEXACT = re.compile("[%?#]")
+_FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+
+_lock = threading.Lock()
+_systems: dict[tuple[str, ...], Any] = {}
+_turns: dict[str, threading.RLock] = {}
+"""One lock for each scheme whose file systems serve one thread at a time."""
+
+
+def is_fsspec(location: str) -> bool:
+    """Return whether only fsspec reaches the store of a location."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and is_fsspec_scheme(scheme.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class FsspecFileIO:
-    """Reads, exclusive creates and deletes; `properties` are Iceberg's and are never shown.
-
-    `more_schemes` are further fsspec schemes, such as `memory`. They are allowed for a caller that
-    creates the store with them, and never because a location names them.
-    """
+    """Reads, creates and deletes; `properties` are Iceberg's and are never shown."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
-    more_schemes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"FsspecFileIO(properties: {', '.join(sorted(self.properties)) or 'none'})"
 
     def check_scheme(self, location: str) -> None:
         """Raise `StorageError` unless a file system for the location's scheme is installed."""
+        check_scheme(location)
         with self._errors("open", location):
-            self._file_system(location)
+            _kind(_scheme(location))
 
     def open_input(self, location: str) -> BinaryIO:
         """Return a seekable stream; the caller closes it."""
         with self._errors("read", location):
-            fs, path = self._file_system(location)
-            if _protocol(location) == "memory":
-                # for `memory`, fsspec returns one stream per file, whose position all readers share
-                return io.BytesIO(fs.cat_file(path))
-            with _real_errors():
-                stream = fs.open(path, "rb")
+            system, path = self._place(location)
+            if system.info(path)["type"] == "directory":
+                raise IsADirectoryError(path)
+            stream = system.open(path, "rb")
             return io.BufferedReader(_Input(stream, self, location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
         """Return the content of the whole file."""
-        with self._errors("read", location):
-            fs, path = self._file_system(location)
-            return bytes(fs.cat_file(path))
+        with self.open_input(location) as stream:
+            return stream.read()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
+        if offset < 0 or length < 0:
+            raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
         with self._errors("read", location):
-            fs, path = self._file_system(location)
-            if offset < 0 or length < 0:
-                raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
+            size = self.size(location)
+            if offset + length > size:
+                raise outside_file(location, offset, length, size)
+            system, path = self._place(location)
             # some stores return the whole file for an empty range
-            end = offset + length
-            data = bytes(fs.cat_file(path, start=offset, end=end)) if length else b""
-        if len(data) > length:
-            raise StorageError(
-                f"cannot read {location}: the server sent {len(data)} bytes for a range of "
-                f"{length}; it must support ranges"
+            data = (
+                bytes(system.cat_file(path, start=offset, end=offset + length)) if length else b""
             )
         if len(data) != length:
-            raise outside_file(location, offset, length)
+            raise StorageError(
+                f"cannot read {location}: the server sent {len(data)} bytes for a range of {length}"
+            )
         return data
 
     def size(self, location: str) -> int:
         """Return the size in bytes."""
         with self._errors("read", location):
-            fs, path = self._file_system(location)
-            with _real_errors():
-                info = fs.info(path)
+            system, path = self._place(location)
+            info = system.info(path)
             if info["type"] == "directory":
-                raise StorageError(f"cannot read {location}: it is a folder")
+                raise IsADirectoryError(path)
             return int(info["size"])
 
     def exists(self, location: str) -> bool:
         """Return whether the file exists; a folder does not count."""
         with self._errors("look for", location):
-            fs, path = self._file_system(location)
+            system, path = self._place(location)
             try:
-                with _real_errors():
-                    return bool(fs.info(path)["type"] != "directory")
+                return bool(system.info(path)["type"] != "directory")
             except FileNotFoundError:
                 return False
 
     def open_output(self, location: str) -> BinaryIO:
-        """Return a stream to a new file, which appears when the stream is closed."""
-        _check_writable("create", location)
-        if self.exists(location):
-            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        """Return a stream to a new file, which is sent when the stream is closed."""
         with self._errors("create", location):
-            fs, path = self._file_system(location)
-            fs.makedirs(fs._parent(path), exist_ok=True)
-            return io.BufferedWriter(
-                _Output(fs.open(path, "wb"), location, self.properties), _BUFFER_BYTES
-            )
+            if not is_written_once(location.rpartition("/")[2]) and self.exists(location):
+                raise FileExistsError
+            self._place(location)
+        return cast(BinaryIO, _Output(self, location))
 
     def create_exclusive(self, location: str, data: bytes) -> None:
-        """Raise `FileNotWrittenError`: these stores might replace an existing file.
+        """Create a file whose name contains a UUID; for another name, raise `FileNotWrittenError`.
 
-        Only the scheme `memory` supports exclusive creates.
+        Without a UUID two writers could create the file, and one would replace the other's.
         """
-        with self._errors("create", location):
-            fs, path = self._file_system(location)
-        if _protocol(location) != "memory":
+        if not is_written_once(location.rpartition("/")[2]):
             raise FileNotWrittenError(
-                f"cannot create {location}: stores of scheme '{_protocol(location)}' cannot create "
-                "a file exclusively, so racing commits could overwrite each other; keep the "
-                "table's metadata in S3, Google Cloud Storage, Azure or a local folder"
+                f"cannot create {location}: stores of scheme '{_scheme(location)}' cannot create a "
+                "file exclusively, so racing commits could overwrite each other; use a catalog "
+                "that keeps the pointer to the metadata (sql, rest, glue, hive)"
             )
-        with self._errors("create", location), _memory_lock:
-            if fs.exists(path):
-                raise FileExistsError
-            fs.pipe_file(path, data)
+        with self.open_output(location) as stream:
+            stream.write(data)
 
     def write_bytes(self, location: str, data: bytes) -> None:
         """Write or replace a whole file."""
-        _check_writable("write", location)
-        with self._errors("write", location):
-            fs, path = self._file_system(location)
-            fs.makedirs(fs._parent(path), exist_ok=True)
-            fs.pipe_file(path, data)
+        with cast(BinaryIO, _Output(self, location)) as stream:
+            stream.write(data)
 
     def delete(self, location: str) -> None:
         """Delete a file; a missing file is not an error."""
-        _check_writable("delete", location)
         with self._errors("delete", location):
-            fs, path = self._file_system(location)
+            system, path = self._place(location)
+            # a server may delete a folder with its content
             with contextlib.suppress(FileNotFoundError):
-                fs.rm_file(path)
+                if system.info(path)["type"] == "directory":
+                    raise IsADirectoryError(path)
+                system.rm_file(path)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
-        with self._errors("list", prefix):
-            fs, path = self._file_system(prefix)
-            try:
-                entries = fs.find(path, detail=True)
-            except FileNotFoundError:
-                return
-        folder = path.rstrip("/")
-        for name, info in entries.items():
-            if info["type"] == "file" and name.startswith(f"{folder}/"):
-                yield FileInfo(
-                    location=prefix.rstrip("/") + name[len(folder) :],
-                    size=int(info["size"]),
-                    modified_ms=_modified_ms(info),
-                )
+        folders = [prefix.rstrip("/")]
+        while folders:
+            folder = folders.pop()
+            with self._errors("list", folder):
+                entries = self._entries(folder)
+            for name, info in entries:
+                if info["type"] == "directory":
+                    folders.append(f"{folder}/{name}")
+                elif info["type"] == "file":
+                    yield FileInfo(
+                        location=f"{folder}/{name}",
+                        size=int(info["size"]),
+                        modified_ms=_modified_ms(info),
+                    )
 
-    def _file_system(self, location: str) -> tuple[Any, str]:
+    def _entries(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
+        system, path = self._place(folder)
+        # a cached listing would hide files that other programs have just written
+        system.invalidate_cache()
+        try:
+            listed = system.ls(path, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        start = f"{path.strip('/')}/"
+        entries = []
+        for info in listed:
+            name = info["name"].strip("/")
+            if f"{name}/" == start:
+                continue
+            below = name.removeprefix(start)
+            if below == name or "/" in below:
+                raise RequestError(
+                    f"the server lists '{name}' as in the folder '{start}'; rename files or folders "
+                    "whose names have characters that the server changes"
+                )
+            entries.append((below, info))
+        return entries
+
+    def send(self, location: str, file: str, size: int) -> None:
+        """Create a file with the content of a local one; what is there afterwards has its size."""
+        with self._errors("create", location):
+            system, path = self._place(location)
+            if folder := system._parent(path).strip("/"):
+                folder = path[: path.index(folder)] + folder
+                try:
+                    system.makedirs(folder, exist_ok=True)
+                except Exception:
+                    # another writer has just created it
+                    if not system.isdir(folder):
+                        raise
+            system.put_file(file, path)
+            system.invalidate_cache()
+            there = int(system.info(path)["size"])
+            if there != size:
+                raise RequestError(f"{size} bytes were sent, and the server has {there}")
+
+    def _place(self, location: str) -> tuple[Any, str]:
         """Return fsspec's file system for a location, and the path of the file in it.
 
         `fsspec.core.url_to_fs` is not used: it reads `a::b` as a chain of stores, but a location is
         always a plain name.
         """
-        check_scheme(location, self.more_schemes)
-        protocol = _protocol(location)
-        try:
-            # fsspec would be a quarter of a worker's imports, unused if all files are local
-            import fsspec  # noqa: PLC0415
-
-            kind = fsspec.get_filesystem_class(protocol)
-        except ImportError as e:
+        check_scheme(location)
+        scheme = _scheme(location)
+        root, slash, name = location.partition("://")[2].partition("/")
+        name = name.rstrip("/")
+        if name and (_NO_NAME.search(name) or (scheme not in _EXACT and _INEXACT.search(name))):
             raise StorageError(
-                f"{location}: a package is missing for '{protocol}': "
-                f"{_REMEDY.get(protocol, str(e))}"
-            ) from e
-        except ValueError as e:
-            raise StorageError(f"{location}: no store is known for scheme '{protocol}'") from e
-        url = f"{protocol}://{location.partition('://')[2]}"
-        # these arguments are the host and user in the location
-        arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)
-        if protocol in WEB_SCHEMES:
-            arguments |= web_options()
-        # a cached listing would hide files that other programs have just written
-        return kind(use_listings_cache=False, **arguments), kind._strip_protocol(url)
+                f"{location}: names with an empty folder ('//'), '.', '..', a space at the end, a "
+                "backslash or a control character are not supported in stores of fsspec, nor "
+                f"'%', '?' and '#' in those of scheme '{scheme}'; use other names for the "
+                "table's files"
+            )
+        kind = _kind(scheme)
+        url = f"{scheme}://{root}{slash}"
+        options = {**_DEFAULTS.get(scheme, {}), **_options(scheme, self.properties)}
+        # the host and user in the location
+        options |= {k: v for k, v in kind._get_kwargs_from_urls(url).items() if v is not None}
+        system = _system(scheme, kind, options)
+        # what fsspec makes of a name must be the name
+        path = str(kind._strip_protocol(f"{url}x"))[:-1] + name
+        if name and kind._strip_protocol(path) != path:
+            raise StorageError(f"{location}: fsspec reads this name as another; use another one")
+        return system, path or "/"
 
-    def _errors(self, action: str, location: str) -> AbstractContextManager[None]:
-        return store_errors(action, location, self.properties)
+    @contextlib.contextmanager
+    def _errors(self, action: str, location: str) -> Iterator[None]:
+        scheme = _scheme(location)
+        values = _texts(_options(scheme, self.properties))
+        shown = {f"fsspec.{scheme}.{n}": value for n, value in enumerate(values)}
+        with store_errors(action, location, {**self.properties, **shown}), _turn(scheme):
+            try:
+                yield
+            except (StorageError, RequestError, *_FILE_ERRORS) as e:
+                if isinstance(e, IsADirectoryError):
+                    raise RequestError("it is a folder") from None
+                raise
+            except Exception as e:
+                # the connection may be broken
+                _forget(scheme)
+                if (error := _typed(e)) is not None:
+                    raise error from e
+                raise
 
 
-def _protocol(location: str) -> str:
+def _scheme(location: str) -> str:
     scheme, separator, _ = location.partition("://")
     if not separator:
         raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
-    scheme = scheme.lower()
-    return EQUAL_SCHEMES.get(scheme, scheme)
+    return scheme.lower()
 
 
-def _check_writable(action: str, location: str) -> None:
-    if _protocol(location) in WEB_SCHEMES:
-        kind = StorageError if action == "delete" else FileNotWrittenError
-        raise kind(
-            f"cannot {action} {location}: web servers are only read; register the table in a "
-            "catalog with its files in a store that can be written"
-        )
+def _kind(scheme: str) -> Any:
+    """Return fsspec's class for a scheme; raise `RequestError` if a package is missing."""
+    import fsspec  # noqa: PLC0415 - as in `is_fsspec_scheme`
 
-
-@contextlib.contextmanager
-def _real_errors() -> Iterator[None]:
-    """Raise the failure of a request, which fsspec reports as a file that does not exist."""
     try:
-        yield
-    except FileNotFoundError as e:
-        if is_missing(e) or e.__cause__ is None:
-            raise
-        raise e.__cause__ from None
+        return fsspec.get_filesystem_class(scheme)
+    except ImportError as e:
+        raise RequestError(f"a package is missing for '{scheme}': {e}", is_known=True) from None
+
+
+def _options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of a file system; a value that is JSON has the type that JSON says.
+
+    PyIceberg's `hf.token` and `hf.endpoint` are options too.
+
+    >>> _options("sftp", {"fsspec.sftp.port": "22", "fsspec.sftp.password": "22"})
+    {'port': 22, 'password': '22'}
+    """
+    options: dict[str, Any] = {}
+    for prefix in (*(("hf.",) if scheme == "hf" else ()), f"fsspec.{scheme}."):
+        for key, text in properties.items():
+            if key.startswith(prefix):
+                options[key[len(prefix) :]] = _value(key[len(prefix) :], text)
+    return options
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, list):
+        # a user and a password
+        return tuple(value)
+    # a password of digits is a text
+    return text if is_secret_key(name) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for part in value.values():
+                yield from _texts(part)
+        case list() | tuple():
+            for part in value:
+                yield from _texts(part)
+        case str():
+            yield value
+
+
+def _system(scheme: str, kind: Any, options: Mapping[str, Any]) -> Any:
+    """Return the file system, of which a process has one for each set of options."""
+    # the process counts, because a connection does not survive a fork
+    key = (scheme, json.dumps(options, sort_keys=True, default=str), str(os.getpid()))
+    with _lock:
+        if key not in _systems or not kind.cachable:
+            system = kind(skip_instance_cache=True, **options)
+            if scheme in _WEBDAV:
+                _encode_names(system.client)
+            if scheme in _SSH:
+                system.ftp.get_channel().settimeout(_ANSWER_S)
+            _systems[key] = system
+        return _systems[key]
+
+
+def _encode_names(client: Any) -> None:
+    """Let a client of WebDAV encode every name; it leaves what looks encoded, such as `a%20b`."""
+    join = client.join_url
+    client.join_url = lambda path, **options: join(quote(path), **options)
+
+
+def _turn(scheme: str) -> AbstractContextManager[Any]:
+    if scheme in _WEBDAV:
+        # a client of HTTP, which serves several threads
+        return contextlib.nullcontext()
+    with _lock:
+        return _turns.setdefault(scheme, threading.RLock())
+
+
+def _forget(scheme: str) -> None:
+    with _lock:
+        for key in [k for k in _systems if k[0] == scheme]:
+            del _systems[key]
+
+
+def _typed(error: Exception) -> RequestError | None:
+    """Return one error for a refusal or a lack of time, which libraries report in many ways."""
+    name = type(error).__name__
+    status = getattr(error, "status_code", None)
+    if status in (401, 403) or isinstance(error, PermissionError) or "Authentication" in name:
+        return RequestError(f"access denied ({name})")
+    if isinstance(error, TimeoutError) or "Timeout" in name:
+        return RequestError(f"the server did not answer in time ({name})")
+    return None
 
 
 def _modified_ms(info: Mapping[str, Any]) -> int | None:
@@ -314,14 +403,15 @@ class _Input(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        with self._store._errors("read", self._location):
-            return int(self._stream.seek(offset, whence))
+        with self._errors():
+            self._stream.seek(offset, whence)
+            return int(self._stream.tell())
 
     def tell(self) -> int:
         return int(self._stream.tell())
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        with self._store._errors("read", self._location):
+        with self._errors():
             view = memoryview(buffer)
             data = self._stream.read(len(view))
             view[: len(data)] = data
@@ -330,26 +420,44 @@ class _Input(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._stream.close()
+            with self._errors():
+                self._stream.close()
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return self._store._errors("read", self._location)
 
 
 class _Output(UploadStream):
-    """A raw stream over a stream of fsspec; closing it publishes the data."""
+    """A raw stream into a temporary file, which becomes a file of the store when it is closed."""
+
+    def __init__(self, store: FsspecFileIO, location: str) -> None:
+        file = tempfile.NamedTemporaryFile(prefix="iceberg-")  # noqa: SIM115
+        super().__init__(file, location, store.properties)
+        self._store = store
 
     def close(self) -> None:
         if self.closed:
             return
+        failed = self._failed
         super().close()
-        with store_errors("write", self._location, self._properties):
-            if self._failed and _can_be_discarded(self._upload):
-                # closing would publish the partial data as if it were the whole file
-                self._upload.closed = True
-                self._upload.discard()
-            else:
-                self._upload.close()
+        with self._upload:
+            if failed:
+                raise self._error_after_failure()
+            self._upload.flush()
+            self._store.send(self._location, self._upload.name, self._position)
 
+    def discard(self) -> None:
+        if not self.closed:
+            super().close()
+            self._upload.close()
 
-def _can_be_discarded(stream: Any) -> bool:
-    from fsspec.spec import AbstractBufferedFile  # noqa: PLC0415
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if exc_type is None:
+            self.close()
+        else:
+            # a partial file must not be published
+            self.discard()
 
-    return isinstance(stream, AbstractBufferedFile)
+    def __del__(self) -> None:
+        # closing would publish the file, which the caller did not request
+        self.discard()

@@ -21,6 +21,7 @@ from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.files.memory import check_tasks_reach, is_memory, process_memory
+from iceberg_pyspark.storage.files.places import is_web
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
@@ -39,7 +40,7 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
     hdfs = HdfsFileIO(dict(properties))
     if is_local(location):
         local_path(location)
-    elif is_object(location):
+    elif is_object(location) or is_web(location):
         objects.check_scheme(location)
     elif is_hdfs(location):
         hdfs.check_scheme(location)
@@ -58,7 +59,7 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFileIO:
-    """A store that selects by scheme: local, object store, HDFS, or `remote` for all other schemes.
+    """A store that selects by scheme: local, object store or web server, HDFS, or `remote` for others.
 
     Immutable metadata that is not local is cached. Locations of `memory://` are in the memory of
     this process, if a catalog has opened it.
@@ -95,7 +96,7 @@ class RoutingFileIO:
     def _store(self, location: str) -> FileIO:
         if is_local(location):
             return self.local
-        if is_object(location):
+        if is_object(location) or is_web(location):
             return self.objects
         if is_memory(location):
             return process_memory(location)

@@ -15,8 +15,13 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
-STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "storage.")
+STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "hf.", "fsspec.", "client.", "io.", "storage.")
 """The prefixes of storage property names."""
+
+PY_IO_IMPL = "py-io-impl"
+"""PyIceberg's property with the class that reads and writes files."""
+
+_FILE_IO_CLASSES = ("pyiceberg.io.fsspec.FsspecFileIO", "pyiceberg.io.pyarrow.PyArrowFileIO")
 
 _S3_ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 
@@ -71,6 +76,20 @@ def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> Sto
             return gcs_settings(properties)
         case _:
             return azure_settings(bucket.partition("@")[2] or None, properties)
+
+
+def check_file_io_class(where: str, properties: Mapping[str, str]) -> None:
+    """Raise `UnsupportedFeatureError` if the property `py-io-impl` names an unknown class.
+
+    PyIceberg's classes read the stores that this package reads, with the same properties, so its
+    own clients and fsspec take their place; `where` is the catalog or table in the message.
+    """
+    name = properties.get(PY_IO_IMPL)
+    if name and name not in _FILE_IO_CLASSES:
+        raise UnsupportedFeatureError(
+            f"{where}: {PY_IO_IMPL} = {name} is a class that this package does not know; remove "
+            f"the property, or set it to one of {', '.join(_FILE_IO_CLASSES)}"
+        )
 
 
 def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:

@@ -16,6 +16,7 @@ from iceberg_pyspark.storage.files.places import check_scheme, is_in_store, stor
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, read_rule
+from iceberg_pyspark.storage.store_properties import check_file_io_class
 
 _ENCRYPTION_KEY = "encryption.key-id"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
@@ -32,6 +33,7 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     """
     check_not_encrypted(table)
     metadata = table.metadata
+    check_file_io_class(f"table {table.identifier}", metadata.properties)
     folders = [metadata.location]
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
     if metadata.format_version >= RELATIVE_PATHS_VERSION:

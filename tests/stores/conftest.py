@@ -10,7 +10,9 @@ from tests.services.azurite import AzureServer, azure_server
 from tests.services.gcs import GoogleServer, google_server
 from tests.services.hdfs import HdfsServer, hdfs_server
 from tests.services.s3 import S3Server, s3_server
+from tests.services.sftp import SftpServer, sftp_server
 from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
+from tests.services.webdav import WebdavServer, webdav_server
 
 
 @pytest.fixture(scope="session")
@@ -53,4 +55,18 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
     """Yield one name node for all tests of this folder."""
     with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def webdav(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebdavServer]:
+    """Yield one WebDAV server for all tests of this folder."""
+    with webdav_server(tmp_path_factory.mktemp("webdav")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer]:
+    """Yield one SFTP server for all tests of this folder."""
+    with sftp_server(tmp_path_factory.mktemp("sftp")) as server:
         yield server

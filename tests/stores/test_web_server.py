@@ -77,15 +77,14 @@ def put_table(uri: str, files: ServedFiles) -> str:
 def test_a_table_is_read_by_ranges(
     web: tuple[TestServer, ServedFiles], table_location: str
 ) -> None:
-    server, files = web
+    server, _ = web
     server.requests.clear()
     scan = load_table(table_location).scan(filter="id >= 49990")
     assert sorted(scan.to_arrow()["id"].to_pylist()) == list(range(49_990, 50_000))
     data = [r for r in server.requests if r.path.endswith(".parquet") and r.method == "GET"]
-    size = next(len(data) for path, data in files.files.items() if path.endswith(".parquet"))
     assert data
     assert all(r.headers["range"].startswith("bytes=") for r in data)
-    assert f"-{size - 1}" in data[0].headers["range"], "the footer is read first"
+    assert data[0].headers["range"].startswith("bytes=-"), "the footer is read first"
     # a range of a compressed answer would not be that of the file
     assert {r.headers["accept-encoding"] for r in server.requests} == {"identity"}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files
 from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.threads import at_once
@@ -37,6 +39,16 @@ class FileIOContract:
     """
 
     refused_names: tuple[str, ...] = ()
+    creates_exclusively = True
+    """Whether the store lets one of several writers create a name."""
+
+    def put(self, store: FileIO, location: str, data: bytes) -> None:
+        """Create a file that no other writer creates."""
+        if self.creates_exclusively:
+            store.create_exclusive(location, data)
+            return
+        with store.open_output(location) as stream:
+            stream.write(data)
 
     def test_a_written_file_reads_back(self, store: FileIO, folder: str) -> None:
         with store.open_output(f"{folder}/f") as stream:
@@ -47,7 +59,7 @@ class FileIOContract:
         assert store.exists(f"{folder}/f")
 
     def test_an_empty_file_reads_back(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"")
+        self.put(store, f"{folder}/f", b"")
         assert store.read_bytes(f"{folder}/f") == b""
         assert store.size(f"{folder}/f") == 0
         assert store.read_range(f"{folder}/f", 0, 0) == b""
@@ -61,7 +73,7 @@ class FileIOContract:
         assert store.read_range(f"{folder}/f", 5_000_001, 3) == data[5_000_001:5_000_004]
 
     def test_an_input_stream_seeks(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"0123456789")
+        self.put(store, f"{folder}/f", b"0123456789")
         with store.open_input(f"{folder}/f") as stream:
             assert stream.seek(-3, 2) == 7
             assert stream.read() == b"789"
@@ -73,14 +85,14 @@ class FileIOContract:
         assert stream.closed
 
     def test_two_input_streams_have_their_own_positions(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"0123456789")
+        self.put(store, f"{folder}/f", b"0123456789")
         with store.open_input(f"{folder}/f") as one, store.open_input(f"{folder}/f") as two:
             assert one.read(5) == b"01234"
             assert two.read(5) == b"01234"
             assert one.read(1) == b"5"
 
     def test_a_range_is_exact(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"0123456789")
+        self.put(store, f"{folder}/f", b"0123456789")
         assert store.read_range(f"{folder}/f", 0, 10) == b"0123456789"
         assert store.read_range(f"{folder}/f", 9, 1) == b"9"
 
@@ -90,7 +102,7 @@ class FileIOContract:
     def test_a_range_outside_the_file_is_an_error(
         self, store: FileIO, folder: str, offset: int, length: int
     ) -> None:
-        store.create_exclusive(f"{folder}/f", b"0123456789")
+        self.put(store, f"{folder}/f", b"0123456789")
         with pytest.raises(StorageError, match="/f"):
             store.read_range(f"{folder}/f", offset, length)
 
@@ -103,7 +115,7 @@ class FileIOContract:
         assert not store.exists(f"{folder}/gone")
 
     def test_a_folder_is_not_a_file(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/sub/f", b"x")
+        self.put(store, f"{folder}/sub/f", b"x")
         assert not store.exists(f"{folder}/sub")
         with pytest.raises(StorageError):
             store.size(f"{folder}/sub")
@@ -111,6 +123,15 @@ class FileIOContract:
             store.read_bytes(f"{folder}/sub")
 
     def test_create_exclusive_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
+        own = f"{folder}/00001-{uuid.uuid4()}.metadata.json"
+        store.create_exclusive(own, b"own name")
+        assert store.read_bytes(own) == b"own name"
+        store.delete(own)
+        if not self.creates_exclusively:
+            with pytest.raises(FileNotWrittenError, match="cannot create a file exclusively"):
+                store.create_exclusive(f"{folder}/f", b"new")
+            assert not store.exists(f"{folder}/f")
+            return
         store.create_exclusive(f"{folder}/f", b"old")
         with pytest.raises(FileAlreadyExistsError, match="/f"):
             store.create_exclusive(f"{folder}/f", b"new")
@@ -118,12 +139,15 @@ class FileIOContract:
         assert [f.location for f in store.list_files(folder)] == [f"{folder}/f"]
 
     def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"old")
+        self.put(store, f"{folder}/f", b"old")
         with pytest.raises(FileAlreadyExistsError, match="/f"):
             store.open_output(f"{folder}/f")
         assert store.read_bytes(f"{folder}/f") == b"old"
 
     def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
+        if not self.creates_exclusively:
+            pytest.skip("the store refuses to create exclusively")
+
         def create(number: int) -> bool:
             try:
                 store.create_exclusive(f"{folder}/v1", f"{number}".encode())
@@ -141,18 +165,18 @@ class FileIOContract:
         assert store.read_bytes(f"{folder}/deep/hint") == b"22"
 
     def test_delete_twice_is_no_error(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"x")
+        self.put(store, f"{folder}/f", b"x")
         store.delete(f"{folder}/f")
         store.delete(f"{folder}/f")
         assert not store.exists(f"{folder}/f")
-        store.create_exclusive(f"{folder}/f", b"again")
+        self.put(store, f"{folder}/f", b"again")
 
     def test_many_files_are_deleted_and_no_other(self, store: FileIO, folder: str) -> None:
         """Every second file is deleted, among names that a store could mistake for each other."""
         names = [n for n in (*ODD_NAMES, *ALIKE_NAMES) if n not in self.refused_names]
         locations = [f"{folder}/t/{name}" for name in names]
         for location in locations:
-            store.create_exclusive(location, b"x")
+            self.put(store, location, b"x")
         for start in (0, 1):
             deleted = [*locations[start::2], f"{folder}/t/missing", locations[start]]
             refused = [f"{folder}/t/{name}" for name in self.refused_names]
@@ -164,7 +188,7 @@ class FileIOContract:
 
     def test_listing_is_recursive_and_keeps_to_the_folder(self, store: FileIO, folder: str) -> None:
         for name in ("t/a", "t/b/c", "t/b/d/e", "t2/x", "tail"):
-            store.create_exclusive(f"{folder}/{name}", name.encode())
+            self.put(store, f"{folder}/{name}", name.encode())
         expected = {f"{folder}/t/a": 3, f"{folder}/t/b/c": 5, f"{folder}/t/b/d/e": 7}
         assert {f.location: f.size for f in store.list_files(f"{folder}/t")} == expected
         assert {f.location: f.size for f in store.list_files(f"{folder}/t/")} == expected
@@ -180,7 +204,7 @@ class FileIOContract:
                 with pytest.raises(StorageError, match="a control character are"):
                     act(location)
             return
-        store.create_exclusive(location, name.encode())
+        self.put(store, location, name.encode())
         assert store.read_bytes(location) == name.encode()
         assert store.exists(location)
         assert [f.location for f in store.list_files(folder)] == [location]
@@ -190,6 +214,6 @@ class FileIOContract:
     def test_odd_names_do_not_collide(self, store: FileIO, folder: str) -> None:
         names = ("a b", "a%20b", "a+b", "a%2Fb", "A B")
         for name in names:
-            store.create_exclusive(f"{folder}/{name}", name.encode())
+            self.put(store, f"{folder}/{name}", name.encode())
         for name in names:
             assert store.read_bytes(f"{folder}/{name}") == name.encode()

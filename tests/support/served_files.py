@@ -21,10 +21,11 @@ class ServedFiles:
             return Reply(404, b"no such file")
         if request.method == "HEAD":
             return Reply(200, b"", {"Content-Length": str(len(data))})
-        span = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("range", ""))
+        span = re.fullmatch(r"bytes=(\d*)-(\d+)", request.headers.get("range", ""))
         if span is None or not self.supports_ranges:
             return Reply(200, data)
-        start, end = int(span[1]), min(int(span[2]), len(data) - 1)
+        start = int(span[1]) if span[1] else max(len(data) - int(span[2]), 0)
+        end = min(int(span[2]) if span[1] else len(data), len(data) - 1)
         if start >= len(data):
             return Reply(416, b"", {"Content-Range": f"bytes */{len(data)}"})
         content_range = {"Content-Range": f"bytes {start}-{end}/{len(data)}"}

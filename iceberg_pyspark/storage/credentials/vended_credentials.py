@@ -32,6 +32,7 @@ _OF_SCHEME = {
     "abfs": ("adls.",),
     "az": ("adls.",),
     "hdfs": ("hdfs.",),
+    "hf": ("hf.", "fsspec.hf."),
 }
 _OF_ACCOUNT = ("adls.sas-token.", "adls.connection-string.", "adls.sas-token-expires-at-ms.")
 
@@ -44,7 +45,7 @@ def properties_of_store(location: str, properties: Mapping[str, str]) -> dict[st
     {'s3.region': 'r', 'io.manifest.cache-enabled': 'true'}
     """
     scheme, host = _scheme_and_host(location)
-    prefixes = (*_OF_EVERY_STORE, *_OF_SCHEME.get(scheme, ()))
+    prefixes = (*_OF_EVERY_STORE, *_OF_SCHEME.get(scheme, (f"fsspec.{scheme}.",)))
     own_properties = {
         name: value
         for name, value in properties.items()

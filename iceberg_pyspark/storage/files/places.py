@@ -11,7 +11,6 @@ import functools
 import os
 import posixpath
 import re
-from collections.abc import Sequence
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.local import is_local, local_path
@@ -26,8 +25,27 @@ REMOTE_SCHEMES = frozenset(
 )
 """The schemes of stores that can be opened for a location, in addition to local files."""
 
+_NO_SERVERS = frozenset(
+    (
+        *("arrow_hdfs", "async_wrapper", "asynclocal", "asyncwrapper", "blockcache", "cached"),
+        *("dask", "data", "dir", "dvc", "file", "filecache", "generic", "git", "libarchive"),
+        *("local", "memory", "pyscript", "reference", "simplecache", "tar", "viewfs", "zip"),
+    )
+)
+"""The schemes of fsspec for this machine's own files, for programs and for files in files."""
+
 _HTTP = ("http", "https")
+_WITH_BUCKETS = ("s3", "gs", "abfs", "az")
 _ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
+
+
+def is_web(location: str) -> bool:
+    """Return whether a location is on a web server.
+
+    >>> is_web("https://host/t"), is_web("s3://b/t")
+    (True, False)
+    """
+    return location.partition("://")[0].lower() in _HTTP
 
 
 def store_of(location: str) -> str:
@@ -58,21 +76,37 @@ def is_in_store(location: str, store_location: str) -> bool:
     return store_of(location) == store_of(store_location)
 
 
-def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
-    """Raise `StorageError` for a scheme that tables must not name: `ftp://`, `local://`, chains."""
+def check_scheme(location: str) -> None:
+    """Raise `StorageError` for a scheme that tables must not name: `local://`, `zip://`, chains."""
     if is_local(location):
         local_path(location)
         return
-    if is_memory(location) and MEMORY_SCHEME not in more_schemes:
+    if is_memory(location):
         process_memory(location)
         return
-    scheme = location.partition("://")[0]
-    if "://" not in location or scheme.lower() not in (*REMOTE_SCHEMES, *more_schemes):
+    scheme, separator, _ = location.partition("://")
+    if not separator or not (scheme.lower() in REMOTE_SCHEMES or is_fsspec_scheme(scheme.lower())):
         _split(location)
         raise StorageError(
-            f"{location}: refused, because scheme '{scheme}' is not supported; supported are"
-            f": file, {', '.join(sorted(REMOTE_SCHEMES))}"
+            f"{location}: refused, because scheme '{scheme}' is not supported; supported are "
+            f"file, {', '.join(sorted(REMOTE_SCHEMES))}, and servers that fsspec reaches, such as "
+            "webdav and sftp"
         )
+
+
+@functools.lru_cache(maxsize=64)
+def is_fsspec_scheme(scheme: str) -> bool:
+    """Return whether only fsspec reaches the stores of a scheme.
+
+    >>> [is_fsspec_scheme(s) for s in ("sftp", "s3", "zip", "zip::s3")]
+    [True, False, False, False]
+    """
+    if scheme in _NO_SERVERS or scheme in REMOTE_SCHEMES:
+        return False
+    # fsspec would be a quarter of a worker's imports, unused if all files are in other stores
+    from fsspec import available_protocols  # noqa: PLC0415
+
+    return scheme in available_protocols()
 
 
 def is_below(location: str, folder: str) -> bool:
@@ -118,7 +152,7 @@ def depth(location: str) -> int:
         return len(_resolve_parts(local_path(location), keep_empty=False))
     scheme, authority, path = _split(location)
     # a bucket or container has its own content, a host does not
-    bucket = 0 if scheme in ("hdfs", "viewfs", *_HTTP) or not authority else 1
+    bucket = 1 if authority and scheme in _WITH_BUCKETS else 0
     return bucket + len(_resolve_parts(path, keep_empty=False))
 
 

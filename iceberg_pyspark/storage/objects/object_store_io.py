@@ -1,4 +1,4 @@
-"""Files of object stores: S3, Google Cloud Storage, Azure.
+"""Files of object stores: S3, Google Cloud Storage, Azure; and of web servers, which are only read.
 
 Exclusive creation uses the store's conditional put (`If-None-Match: *`; on Google, the object's
 generation must be 0). A store that accepts the condition but ignores it would let two commits
@@ -10,6 +10,7 @@ contains a UUID needs no test, because only one writer has the name.
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,10 +26,11 @@ from iceberg_pyspark.storage.credentials.remote_signing import is_signed_remotel
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
-from iceberg_pyspark.storage.files.places import check_scheme
+from iceberg_pyspark.storage.files.places import check_scheme, is_web
 from iceberg_pyspark.storage.objects.object_stores import object_place, open_object_store
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput, ObjectOutput
 from iceberg_pyspark.storage.objects.store_errors import store_errors
+from iceberg_pyspark.storage.objects.web_store import web_store
 
 ALLOW_UNSAFE_COMMITS = "storage.allow-unsafe-commits"
 """The property that allows tables in a store that cannot create a file exclusively."""
@@ -236,6 +238,8 @@ class ObjectStoreFileIO:
 
     def _place(self, location: str) -> tuple[Any, str]:
         check_scheme(location)
+        if is_web(location):
+            return web_store(os.getpid()), location
         return open_object_store(location, self.properties)
 
     def _creates_exclusively(self, store: Any, name: str, location: str) -> bool:

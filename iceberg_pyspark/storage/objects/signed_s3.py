@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from iceberg_pyspark.storage.credentials.remote_signing import signing_of
+from iceberg_pyspark.storage.objects.ranged_reads import RangedReads
 from iceberg_pyspark.storage.objects.signed_requests import (
     RequestSettings,
     SignedRequests,
@@ -29,7 +30,6 @@ from iceberg_pyspark.storage.store_properties import StoreSettings
 
 _PART_BYTES = 8 << 20
 _AT_ONCE = 4
-_GAP_BYTES = 1 << 20
 _READ_TIMEOUT = timedelta(minutes=1)
 _DEFAULT_REGION = "us-east-1"
 
@@ -38,19 +38,7 @@ _Objects = list[dict[str, Any]]
 _Names = list[str]
 
 
-class _Range:
-    """The bytes of an object or of a range of it."""
-
-    def __init__(self, data: bytes, size: int) -> None:
-        self._data = data
-        self.meta = {"size": size}
-
-    def bytes(self) -> bytes:
-        """Return the bytes."""
-        return self._data
-
-
-class SignedS3Store:
+class SignedS3Store(RangedReads):
     """One bucket; a missing object raises `FileNotFoundError`, a taken name `FileExistsError`."""
 
     def __init__(self, bucket: str, settings: StoreSettings, properties: Mapping[str, str]) -> None:
@@ -78,59 +66,6 @@ class SignedS3Store:
 
     def __repr__(self) -> str:
         return f"SignedS3Store({self._root})"
-
-    def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Range:
-        """Return an object, or its end with `{"range": {"suffix": <bytes>}}`."""
-        suffix = None if options is None else options["range"]["suffix"]
-        answer = self._get(name, None if suffix is None else f"bytes=-{suffix}", suffix or 0)
-        if answer.status == 206:
-            size = answer.headers.get("Content-Range", "").rpartition("/")[2]
-            if not size.isdigit():
-                raise RequestError("the store answered a range without the object's size")
-            return _Range(answer.body, int(size))
-        if answer.status == 200:
-            return _Range(answer.body, len(answer.body))
-        raise _error(answer)
-
-    def get_range(self, name: str, *, start: int, length: int) -> bytes:
-        """Return bytes of an object; fewer than `length` if the object ends earlier."""
-        answer = self._get(name, f"bytes={start}-{start + length - 1}", length)
-        if answer.status == 206:
-            return answer.body
-        if answer.status == 200:
-            return answer.body[start : start + length]
-        raise _error(answer)
-
-    def get_ranges(
-        self, name: str, *, starts: Sequence[int], ends: Sequence[int]
-    ) -> list[memoryview]:
-        """Return several ranges; neighbouring ranges are fetched with one request."""
-        spans = _merge_ranges(sorted(zip(starts, ends, strict=True)))
-        if len(spans) == 1:
-            (first, last), *_ = spans
-            data = [self.get_range(name, start=first, length=last - first)]
-        else:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                read = pool.map(
-                    lambda s: self.get_range(name, start=s[0], length=s[1] - s[0]), spans
-                )
-                data = list(read)
-        ranges = []
-        for start, end in zip(starts, ends, strict=True):
-            number = next(n for n, s in enumerate(spans) if s[0] <= start and end <= s[1])
-            offset = start - spans[number][0]
-            ranges.append(memoryview(data[number])[offset : offset + end - start])
-        return ranges
-
-    def head(self, name: str) -> dict[str, int]:
-        """Return the object's size as `{"size": <bytes>}`."""
-        answer = self._requests.send("HEAD", self._uri(name))
-        if answer.status != 200:
-            raise _error(answer)
-        size = answer.headers.get("Content-Length", "")
-        if not size.isdigit():
-            raise RequestError("the store did not say how large the object is")
-        return {"size": int(size)}
 
     def put(
         self, name: str, data: bytes, *, mode: str = "overwrite", use_multipart: bool = False
@@ -218,11 +153,17 @@ class SignedS3Store:
         if answer.status != 404:
             _check(answer)
 
-    def _get(self, name: str, span: str | None, length: int) -> StoreAnswer:
+    def answer(
+        self, method: str, name: str, span: str | None = None, length: int = 0
+    ) -> StoreAnswer:
+        """Return the store's answer to a read; `span` is the header `Range` of `length` bytes."""
         unsigned_headers = {} if span is None else {"range": span}
-        return self._requests.send(
-            "GET", self._uri(name), unsigned_headers=unsigned_headers, length=length
+        answer = self._requests.send(
+            method, self._uri(name), unsigned_headers=unsigned_headers, length=length
         )
+        if answer.status not in (200, 206):
+            raise _error(answer)
+        return answer
 
     def _pages(
         self, prefix: str | None, query: Mapping[str, str]
@@ -320,16 +261,6 @@ def _root(bucket: str, region: str, config: Mapping[str, Any]) -> str:
         return f"https://{bucket}.s3.{region}.{suffix}"
     root = str(endpoint).rstrip("/")
     return root if config.get("virtual_hosted_style_request") else f"{root}/{bucket}"
-
-
-def _merge_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for start, end in ranges:
-        if spans and start <= spans[-1][1] + _GAP_BYTES:
-            spans[-1] = spans[-1][0], max(spans[-1][1], end)
-        else:
-            spans.append((start, end))
-    return spans
 
 
 def _encode(text: str) -> str:
