@@ -24,8 +24,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
-from iceberg_pyspark.errors import FileNotWrittenError, StorageError
+from iceberg_pyspark.errors import FileNotWrittenError, LocationRefusedError, StorageError
 from iceberg_pyspark.redaction import is_secret_key
+from iceberg_pyspark.storage.credentials.server_endpoints import SERVER_PROPERTIES
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.files.places import check_scheme, is_fsspec_scheme
@@ -37,11 +38,8 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 1 << 20
 _MODIFIED_KEYS = ("LastModified", "last_modified", "modified", "mtime", "updated", "created")
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("webdav", "dav"), {"timeout": 60}),
-    **dict.fromkeys(("sftp", "ssh"), {"timeout": 30}),
-}
-"""Options for which the libraries have no default, or one of a few seconds."""
+_TIMEOUTS_S = {"webdav": 60, "dav": 60, "sftp": 30, "ssh": 30}
+"""The option `timeout`, where a library's default is none or a few seconds."""
 
 _ANSWER_S = 120
 _WEBDAV = ("webdav", "dav")
@@ -202,7 +200,7 @@ class FsspecFileIO:
             below = name.removeprefix(start)
             if below == name or "/" in below:
                 raise RequestError(
-                    f"the server lists '{name}' as in the folder '{start}'; rename files or folders "
+                    f"the server lists '{name}' in the folder '{start}'; rename files and folders "
                     "whose names have characters that the server changes"
                 )
             entries.append((below, info))
@@ -236,7 +234,9 @@ class FsspecFileIO:
         scheme = _scheme(location)
         root, slash, name = location.partition("://")[2].partition("/")
         name = name.rstrip("/")
-        if name and (_NO_NAME.search(name) or (scheme not in _EXACT and _INEXACT.search(name))):
+        if any(part and _NO_NAME.search(part) for part in (root, name)) or (
+            re.search("[?#]", root) or (scheme not in _EXACT and _INEXACT.search(name))
+        ):
             raise StorageError(
                 f"{location}: names with an empty folder ('//'), '.', '..', a space at the end, a "
                 "backslash or a control character are not supported in stores of fsspec, nor "
@@ -245,15 +245,32 @@ class FsspecFileIO:
             )
         kind = _kind(scheme)
         url = f"{scheme}://{root}{slash}"
-        options = {**_DEFAULTS.get(scheme, {}), **_options(scheme, self.properties)}
+        options = _options(scheme, self.properties)
+        if scheme in _TIMEOUTS_S:
+            options.setdefault("timeout", _TIMEOUTS_S[scheme])
         # the host and user in the location
-        options |= {k: v for k, v in kind._get_kwargs_from_urls(url).items() if v is not None}
+        of_url = {k: v for k, v in kind._get_kwargs_from_urls(url).items() if v is not None}
+        self._check_host(location, of_url.get("host"))
+        options |= of_url
         system = _system(scheme, kind, options)
         # what fsspec makes of a name must be the name
         path = str(kind._strip_protocol(f"{url}x"))[:-1] + name
         if name and kind._strip_protocol(path) != path:
             raise StorageError(f"{location}: fsspec reads this name as another; use another one")
         return system, path or "/"
+
+    def _check_host(self, location: str, host: str | None) -> None:
+        """Refuse to bring a user's password to a host that the user may not have chosen."""
+        scheme = _scheme(location)
+        options = _options(scheme, self.properties)
+        own = options.get("host")
+        if host is None or host == own or not options:
+            return
+        if own is not None or SERVER_PROPERTIES in self.properties:
+            raise LocationRefusedError(
+                f"{location}: refused, because options fsspec.{scheme}.* go only to the host that "
+                f"fsspec.{scheme}.host names; set it to {host} if that host may have them"
+            )
 
     @contextlib.contextmanager
     def _errors(self, action: str, location: str) -> Iterator[None]:
@@ -337,14 +354,28 @@ def _system(scheme: str, kind: Any, options: Mapping[str, Any]) -> Any:
     # the process counts, because a connection does not survive a fork
     key = (scheme, json.dumps(options, sort_keys=True, default=str), str(os.getpid()))
     with _lock:
-        if key not in _systems or not kind.cachable:
-            system = kind(skip_instance_cache=True, **options)
+        if not (key in _systems and kind.cachable and _is_connected(scheme, _systems[key])):
+            try:
+                system = kind(skip_instance_cache=True, **options)
+            except TypeError as e:
+                raise RequestError(
+                    f"fsspec could not open its file system ({e}); set its options by properties "
+                    f"fsspec.{scheme}.<option>"
+                ) from None
             if scheme in _WEBDAV:
                 _encode_names(system.client)
             if scheme in _SSH:
                 system.ftp.get_channel().settimeout(_ANSWER_S)
             _systems[key] = system
         return _systems[key]
+
+
+def _is_connected(scheme: str, system: Any) -> bool:
+    """Return False if the server has ended the connection, as it may after a pause."""
+    if scheme not in _SSH:
+        return True
+    transport = system.client.get_transport()
+    return transport is not None and transport.is_active()
 
 
 def _encode_names(client: Any) -> None:

@@ -59,7 +59,7 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFileIO:
-    """A store that selects by scheme: local, object store or web server, HDFS, or `remote` for others.
+    """A store that selects by scheme: local, objects (and web servers), HDFS, or `remote`.
 
     Immutable metadata that is not local is cached. Locations of `memory://` are in the memory of
     this process, if a catalog has opened it.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,13 +13,9 @@ from obstore.store import LocalStore
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.native_read import storage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage import open_storage
-from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.objects import object_stores
-from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import refusal
@@ -165,49 +159,18 @@ def test_s3_is_read_by_the_session_s_own_s3a_where_the_catalog_has_no_keys(
         assert unquote(name_in_spark) == location.replace("s3:", "s3a:")
 
 
-def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
-    session: IcebergSession,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(storage, "_warnings", set())
-    # Pass a store of scheme `local` to Python; a table itself cannot name this scheme.
-    with_local = partial(FsspecFileIO, more_schemes=("local",))
-    monkeypatch.setattr(open_storage, "FsspecFileIO", with_local)
-    session.spark.sql("create table stores.db.mixed (id bigint)")
-    table = session.table("stores.db.mixed")
-    table.append(ids(0, 3))
-    table.update_properties().set({"write.data.path": f"local://{tmp_path}/data"}).commit()
-    table.append(ids(3, 6))
-    delete_keys(table, "id", [1, 4])
-    table.append(ids(6, 8))
-    with caplog.at_level(logging.WARNING):
-        frame = session.spark.table("stores.db.mixed").filter("id > 0")
-        plan = plan_of(frame)
-        assert plan.count("IcebergPyParquetScan") == 1
-        assert plan.count("MapInArrow") == 1
-        assert sorted_ids(frame) == [2, 3, 5, 6, 7]
-        reader = session.spark.read.format("iceberg-py").option(ALLOW_OUTSIDE_LOCATIONS, "true")
-        read = reader.load(table.location)
-        assert sorted_ids(read) == [0, 2, 3, 5, 6, 7]
-    # The part that Python reads has a size too, so Spark can broadcast a small table.
-    assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
-    assert [r.getMessage() for r in caplog.records] == [
-        "the JVM has no file system for local://; Python reads and writes there"
-    ]
-
-
 def test_a_scheme_that_the_jvm_knows_and_no_table_may_name_is_refused(
     session: IcebergSession,
 ) -> None:
     """Hadoop would open the location and connect to a host that the table chose."""
-    session.spark.sql("create table stores.db.ftp (id bigint)")
-    table = session.table("stores.db.ftp")
-    added = DataFile(file_path="ftp://127.0.0.1:9/f.parquet", record_count=1, file_size_in_bytes=9)
+    session.spark.sql("create table stores.db.har (id bigint)")
+    table = session.table("stores.db.har")
+    added = DataFile(
+        file_path="har://hdfs-127.0.0.1:9/f.har/f.parquet", record_count=1, file_size_in_bytes=9
+    )
     commit_append(table.catalog, table.loaded, table.io, [added])
-    frame = session.spark.table("stores.db.ftp")
+    frame = session.spark.table("stores.db.har")
     assert "IcebergPyParquetScan" not in plan_of(frame)
     error, text = refusal(frame.collect)
     assert error == "StorageError"
-    assert "scheme 'ftp' is not supported" in text
+    assert "scheme 'har' is not supported" in text

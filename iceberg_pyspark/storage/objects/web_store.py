@@ -121,9 +121,9 @@ def _of_another_range(span: str | None) -> str:
 def _followed(source: Any, target: Any) -> Any:
     """Return the address to which a server redirects, if the server may do so."""
     same_host = source.host == target.host
-    if same_host and (target.scheme == "https" or target.scheme == source.scheme):
-        if target.scheme != source.scheme or target.port == source.port:
-            return target
+    same = target.scheme == source.scheme and target.port == source.port
+    if same_host and (same or (source.scheme == "http" and target.scheme == "https")):
+        return target
     raise RequestError(
         f"the server redirects to {target.scheme}://{target.netloc.decode()}; redirects to another "
         "server are not followed, because it would choose the table's bytes: use the location to "

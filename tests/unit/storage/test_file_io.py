@@ -10,7 +10,6 @@ import pytest
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory import MemoryFileIO, open_process_memory
-from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
@@ -47,16 +46,6 @@ class TestLocalUriWithEmptyHost(TestLocalPath):
     @pytest.fixture
     def folder(self, tmp_path: Path) -> str:
         return f"file://{tmp_path}/t"
-
-
-class TestFsspecMemory(FileIOContract):
-    @pytest.fixture
-    def store(self) -> FileIO:
-        return FsspecFileIO(more_schemes=("memory",))
-
-    @pytest.fixture
-    def folder(self) -> str:
-        return f"memory://{uuid.uuid4()}/t"
 
 
 class TestRoutedToMemory(FileIOContract):
