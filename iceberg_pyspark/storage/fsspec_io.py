@@ -471,11 +471,15 @@ class _Output(UploadStream):
             return
         failed = self._failed
         super().close()
-        with self._upload:
+        try:
             if failed:
                 raise self._error_after_failure()
-            self._upload.flush()
+            with store_errors("write", self._location, self._properties):
+                # the machine's disk may be full
+                self._upload.flush()
             self._store.send(self._location, self._upload.name, self._position)
+        finally:
+            self._upload.close()
 
     def discard(self) -> None:
         if not self.closed:

@@ -104,9 +104,9 @@ def is_fsspec_scheme(scheme: str) -> bool:
     if scheme in _NO_SERVERS or scheme in REMOTE_SCHEMES:
         return False
     # fsspec would be a quarter of a worker's imports, unused if all files are in other stores
-    from fsspec import available_protocols  # noqa: PLC0415
+    from fsspec.registry import known_implementations, registry  # noqa: PLC0415
 
-    return scheme in available_protocols()
+    return scheme in known_implementations or scheme in registry
 
 
 def is_below(location: str, folder: str) -> bool:
