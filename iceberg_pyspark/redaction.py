@@ -120,7 +120,7 @@ _QUERY = re.compile(r"[?;&][^?;&=]*=")
 # a text without any of these words contains no secret, so the search is skipped
 _HINTS = (
     *("@", "key", "string", "pass", "pwd", "sec", "tok", "cred", "auth", "sig", "cook", "bear"),
-    "head",
+    *("head", "fsspec"),
 )
 _SHORTEST = 4
 

@@ -29,7 +29,7 @@ from iceberg_pyspark.redaction import is_secret_key
 from iceberg_pyspark.storage.credentials.server_endpoints import SERVER_PROPERTIES
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
-from iceberg_pyspark.storage.files.places import check_scheme, is_fsspec_scheme
+from iceberg_pyspark.storage.files.places import check_scheme
 from iceberg_pyspark.storage.objects.object_streams import UploadStream
 from iceberg_pyspark.storage.objects.store_errors import RequestError, store_errors
 
@@ -55,12 +55,6 @@ _lock = threading.Lock()
 _systems: dict[tuple[str, ...], Any] = {}
 _turns: dict[str, threading.RLock] = {}
 """One lock for each scheme whose file systems serve one thread at a time."""
-
-
-def is_fsspec(location: str) -> bool:
-    """Return whether only fsspec reaches the store of a location."""
-    scheme, separator, _ = location.partition("://")
-    return bool(separator) and is_fsspec_scheme(scheme.lower())
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ _IDENTITIES = ("profile-name", "kerberos_ticket")
 """The ends of properties that choose one of the user's own credentials."""
 
 # this client decides itself how it uses, renews and signs with a table's credentials: `storage.`
-_OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:", "storage.", "fsspec.")
+_OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:", "storage.", "fsspec.", "hf.")
 _OWN_NAMES = (
     *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
     *LOCATION_OPTIONS,

@@ -119,6 +119,7 @@ def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None
         # The server must not choose which of the user's own identities is used.
         *("s3.profile-name", "client.profile-name", "hdfs.kerberos_ticket"),
         *("storage.credentials", "storage.remote-signing", "storage.server-properties"),
+        *("fsspec.sftp.key_filename", "fsspec.webdav.base_url", "hf.endpoint"),
     ],
 )
 def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:

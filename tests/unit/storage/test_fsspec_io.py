@@ -179,6 +179,7 @@ def test_a_password_goes_to_no_host_that_a_server_chose(
 def test_options_are_never_shown(folder: str) -> None:
     own = {f"fsspec.{SCHEME}.auth": '["me", "hunter2"]', f"fsspec.{SCHEME}.base_url": "http://h"}
     shown = f"{CatalogProperties(own)!r} {FsspecFileIO(own)!r} {redact_text(str(own))}"
+    assert redact_text("{'fsspec.sftp.port': '22'}") == "{'fsspec.sftp.port': '***'}"
     assert "hunter2" not in shown
     assert "http://h" not in shown
 
