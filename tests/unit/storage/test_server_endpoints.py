@@ -213,8 +213,12 @@ def test_a_bucket_must_not_end_the_host_of_an_address(character: str) -> None:
 
 
 def test_each_storage_property_says_whether_it_is_an_address_or_a_credential() -> None:
-    """A new one fails here: add it to `ADDRESSES` or `CREDENTIALS`, or to `OTHERS` above."""
-    prefixes = "|".join(re.escape(p) for p in STORAGE_PREFIXES if p != "storage.")
+    """A new one fails here: add it to `ADDRESSES` or `CREDENTIALS`, or to `OTHERS` above.
+
+    Those that a server cannot send (`test_server_properties.py`) are neither.
+    """
+    unsent = ("storage.", "fsspec.", "hf.")
+    prefixes = "|".join(re.escape(p) for p in STORAGE_PREFIXES if p not in unsent)
     names = {
         name.rstrip(".")
         for file in Path(iceberg_pyspark.__file__).parent.rglob("*.py")
