@@ -44,11 +44,10 @@ _TIMEOUTS_S = {"webdav": 60, "dav": 60, "sftp": 30, "ssh": 30}
 _ANSWER_S = 120
 _WEBDAV = ("webdav", "dav")
 _SSH = ("sftp", "ssh")
-_EXACT = (*_WEBDAV, *_SSH)
-"""The schemes whose stores are tested to keep every name as it is."""
-
-_NO_NAME = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00-\x1f\x7f\\]|\s(?:/|$)")
-_INEXACT = re.compile("[%?#]")
+_NO_NAME = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00-\x1f\x7f\\]")
+# the client of WebDAV drops a space at the end when it lists a folder; others are not tested
+_CHANGED_BY_WEBDAV = re.compile(r"\s(?:/|$)")
+_CHANGED_BY_OTHERS = re.compile(r"[%?#]|\s(?:/|$)")
 _FILE_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 _lock = threading.Lock()
@@ -229,13 +228,13 @@ class FsspecFileIO:
         root, slash, name = location.partition("://")[2].partition("/")
         name = name.rstrip("/")
         if any(part and _NO_NAME.search(part) for part in (root, name)) or (
-            re.search("[?#]", root) or (scheme not in _EXACT and _INEXACT.search(name))
+            re.search("[?#]", root) or _is_changed(scheme, name)
         ):
             raise StorageError(
-                f"{location}: names with an empty folder ('//'), '.', '..', a space at the end, a "
-                "backslash or a control character are not supported in stores of fsspec, nor "
-                f"'%', '?' and '#' in those of scheme '{scheme}'; use other names for the "
-                "table's files"
+                f"{location}: names with an empty folder ('//'), '.', '..', a backslash or "
+                "a control character are not supported in stores of fsspec, nor, except in SFTP, a "
+                "space at the end, nor, except in SFTP and WebDAV, '%', '?' and '#'; use other "
+                "names for the table's files"
             )
         kind = _kind(scheme)
         url = f"{scheme}://{root}{slash}"
@@ -291,6 +290,14 @@ def _scheme(location: str) -> str:
     if not separator:
         raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
     return scheme.lower()
+
+
+def _is_changed(scheme: str, name: str) -> bool:
+    """Return whether a client may make another name of a name."""
+    if scheme in _SSH:
+        return False
+    pattern = _CHANGED_BY_WEBDAV if scheme in _WEBDAV else _CHANGED_BY_OTHERS
+    return pattern.search(name) is not None
 
 
 def _kind(scheme: str) -> Any:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, load_catalog, load_table
+from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.errors import (
     FileNotWrittenError,
     IcebergError,
@@ -24,16 +26,17 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.sftp import SftpServer
 from tests.services.webdav import WebdavServer
+from tests.support.catalog_contract import CatalogContract
 from tests.support.file_io_contract import FileIOContract
 from tests.support.ports import LOOPBACK
 from tests.support.table_integrity import table_problems
 from tests.support.threads import at_once
 
-_REFUSED = ("back\\slash", "new\nline", "a b ")
+_REFUSED = ("back\\slash", "new\nline")
 
 
 class TestWebdav(FileIOContract):
-    refused_names = _REFUSED
+    refused_names = (*_REFUSED, "a b ")
     creates_exclusively = False
 
     @pytest.fixture
@@ -78,6 +81,25 @@ def properties(server: WebdavServer | SftpServer, folder: str, tmp_path: Path) -
         "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
         **server.properties,
     }
+
+
+@pytest.mark.parametrize("server", ["webdav"], indirect=True)
+class TestSqlCatalogOnWebdav(CatalogContract):
+    marks_in_namespaces = "/"
+    refused_names = ("t ",)
+
+    @pytest.fixture
+    def catalog(self, properties: Mapping[str, str]) -> Catalog:
+        return SqlCatalog("sql", properties)
+
+
+@pytest.mark.parametrize("server", ["sftp"], indirect=True)
+class TestSqlCatalogOnSftp(CatalogContract):
+    marks_in_namespaces = "/"
+
+    @pytest.fixture
+    def catalog(self, properties: Mapping[str, str]) -> Catalog:
+        return SqlCatalog("sql", properties)
 
 
 def rows(*ids: int) -> pa.Table:

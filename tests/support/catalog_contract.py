@@ -516,6 +516,7 @@ class CatalogContract:
             assert [i.name for i in catalog.list_tables(namespace)] == ["t"]
             return
         names = ["t", "T", "t ", "t%20", "t_", "t%", "tx", "\N{FULLWIDTH LATIN SMALL LETTER T}"]
+        names = [name for name in names if name not in self.refused_names]
         for name in names:
             create(catalog, TableIdentifier(namespace=namespace, name=name), {"is": name})
         for name in names:
