@@ -33,17 +33,16 @@ _SHOWN_PREFIXES = (
 
 _NO_SECRETS = (
     *("token-exchange-enabled", "token-expires-in-ms", "token-refresh-enabled"),
-    *("client.refresh-credentials-enabled", "gcs.oauth2.refresh-credentials-enabled"),
-    "adls.refresh-credentials-enabled",
+    "refresh-credentials-enabled",
 )
-"""The properties that are shown although their names have the words of secrets."""
+"""The ends of properties that are shown although their names have the words of secrets."""
 
 
 def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return a catalog's properties with secrets, and the values of unknown keys, hidden."""
     return {
         key: properties[key]
-        if key in _NO_SECRETS
+        if key.endswith(_NO_SECRETS)
         else (value if key in _SHOWN_KEYS or key.startswith(_SHOWN_PREFIXES) else MASK)
         for key, value in redact_properties(properties).items()
     }

@@ -24,7 +24,7 @@ import re
 import socket
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -87,14 +87,20 @@ _OWN_NAMES = (
     *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
     *LOCATION_OPTIONS,
 )
-_ADDRESSES = ("endpoint", "uri", "url", "host")
-_PARTS_OF_HOSTS = ("region", "account-name", "account.name", "tenant-id")
+_ADDRESSES = ("endpoint", "uri", "url", "host", "authority")
+_PARTS_OF_HOSTS = ("region", "account-name", "account.name", "tenant-id", "blob-storage-scheme")
+_PARTS_OF_CONNECTIONS = re.compile(
+    r"(?:^|;)\s*(?:accountname|defaultendpointsprotocol)\s*=([^;]*)", re.IGNORECASE
+)
 _NO_PART_OF_HOST = re.compile(r"[^A-Za-z0-9._-]")
 _AUTHORITY = re.compile(r"(?:^|=|([a-z][a-z0-9+.-]*)?:)//+([^/?#;,]*)", re.IGNORECASE)
 _RESOLVED_SCHEMES = ("", "http", "https")
 """Schemes of addresses whose host is a name of the network; a bucket's name is no such name."""
 _WITHOUT_SLASHES = re.compile(r"^https?:", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?:^|;)endpointsuffix=\.?([^/?#;,]*)", re.IGNORECASE)
+_COMPLETED_DOMAINS = ("", "localhost", "internal", "google.internal", "ec2.internal")
+"""Domains in which the name of a bucket or an account could be one of a metadata service."""
+_NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 _METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
 """The address of AWS's metadata service over IPv6; its IPv4 address is link-local."""
 _RESOLUTION_S = 60
@@ -136,16 +142,18 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
                 "yourself if you trust that server"
             )
         return
-    if key.endswith(_PARTS_OF_HOSTS) and _NO_PART_OF_HOST.search(value):
-        raise CatalogError(
-            f"catalog '{catalog}': its server sets '{key}' to {value!r:.80}, which would be part "
-            "of a store's address and may hold letters, digits, '.', '-' and '_' only; set "
-            f"'{key}' of the catalog yourself"
-        )
+    for part in _parts_of_addresses(key, value):
+        if _NO_PART_OF_HOST.search(part):
+            raise CatalogError(
+                f"catalog '{catalog}': its server sets '{key}' to {part!r:.80}, which would be "
+                "part of a store's address and may hold letters, digits, '.', '-' and '_' only; "
+                f"set '{key}' of the catalog yourself"
+            )
     if _is_inner(own.hostname or ""):
         return
     for host, is_resolved in _hosts(key, value):
-        address = host if _is_inner(host) else (_inner_address(host) if is_resolved else None)
+        is_inner = _is_inner(host) or (is_resolved and bool(value) and _completes_inner(host))
+        address = host if is_inner else (_inner_address(host) if is_resolved else None)
         if address is None:
             continue
         what = "" if address == host else f"{address} by name, "
@@ -154,6 +162,30 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
             "address of this machine or its network's own; if the address is correct, set the "
             "property of the catalog to the same value yourself"
         )
+
+
+def _parts_of_addresses(key: str, value: str) -> Sequence[str]:
+    """Return the texts that would become a part of a store's address unchanged."""
+    if key.endswith(_PARTS_OF_HOSTS):
+        return (value,)
+    if key.startswith("adls.connection-string"):
+        return [part.strip() for part in _PARTS_OF_CONNECTIONS.findall(value)]
+    return ()
+
+
+def _completes_inner(host: str) -> bool:
+    """Return whether the name of a bucket or an account before a host can make it an inner one.
+
+    `0.0.1` is such a host, and other incomplete addresses; `10.0.0.1` is not.
+    """
+    domain = host.lstrip(".")
+    if domain in _COMPLETED_DOMAINS:
+        return True
+    try:
+        ipaddress.ip_address(domain)
+    except ValueError:
+        return _NUMBER.fullmatch(domain.rpartition(".")[2]) is not None
+    return host != domain
 
 
 def _hosts(key: str, value: str) -> Iterator[tuple[str, bool]]:

@@ -178,7 +178,7 @@ def test_addresses_in_a_connection_string_are_refused(connection: str) -> None:
     "key",
     [
         *("s3.region", "client.region", "adls.tenant-id"),
-        *("adls.account-name", "adls.auth.shared-key.account.name"),
+        *("adls.account-name", "adls.auth.shared-key.account.name", "adls.blob-storage-scheme"),
     ],
 )
 def test_what_becomes_part_of_an_address_must_not_end_its_host(key: str) -> None:
@@ -187,6 +187,45 @@ def test_what_becomes_part_of_an_address_must_not_end_its_host(key: str) -> None
             taken({key: value})
         assert taken({key: value}, own={key: value}) == {key: value}
     assert taken({key: "eu-central-1"}) == {key: "eu-central-1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AccountName", "2130706433#"),
+        ("accountname", " x@127.0.0.1/"),
+        ("DefaultEndpointsProtocol", "http:169.254.169.254/x?"),
+    ],
+)
+def test_parts_of_a_connection_string_must_not_end_its_host(name: str, value: str) -> None:
+    text = f"AccountKey=c2VjcmV0;{name}={value};EndpointSuffix=store.example.com"
+    with pytest.raises(CatalogError, match="part of a store's address") as caught:
+        taken({"adls.connection-string.x": text})
+    assert "c2VjcmV0" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("adls.blob-storage-authority", "169.254.169.254"),
+        ("adls.blob-storage-authority", "localhost:10000"),
+        ("adls.blob-storage-authority", "inner.example.com"),
+        # a bucket or an account before it makes the address whole
+        *(
+            ("adls.blob-storage-authority", v)
+            for v in (".0.0.1", ".:80", ".localhost", ".internal")
+        ),
+        *(("s3.endpoint", f"http://{v}") for v in ("0.0.1", "254.169.254:80", "0xfe", "a.1")),
+        *(
+            ("s3.endpoint", f"http://{v}/")
+            for v in ("google.internal", "EC2.internal.", "internal")
+        ),
+    ],
+)
+def test_addresses_that_a_bucket_or_account_completes_are_refused(key: str, value: str) -> None:
+    with pytest.raises(CatalogError, match=rf"{key}.* an address of this machine"):
+        taken({key: value})
+    assert taken({key: value}, uri="http://localhost:8181")
 
 
 def test_a_connection_string_to_elsewhere_is_taken() -> None:
@@ -201,6 +240,13 @@ def test_a_connection_string_to_elsewhere_is_taken() -> None:
 def test_other_addresses_are_taken() -> None:
     offered = {"s3.endpoint": "https://s3.example.com:9000", "gcs.service.host": "http://10.0.0.1"}
     assert taken(offered) == offered
+    azure = {"adls.blob-storage-authority": ".blob.example.com", "adls.blob-storage-scheme": "http"}
+    assert taken(azure) == azure
+    corporate = {
+        "s3.endpoint": "http://store.corp.internal",
+        "gcs.service.host": "http://[fd00::1]",
+    }
+    assert taken(corporate) == corporate
     by_name = {"gcs.service.host": "http://private.example.com"}
     assert taken(by_name) == by_name
 
