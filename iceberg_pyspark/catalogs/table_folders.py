@@ -39,6 +39,10 @@ def own_folders(catalog: _Places, loaded_table: LoadedTable) -> OwnFolders:
     table_location, pointer = loaded_table.metadata.location, loaded_table.metadata_location
     if not pointer:
         return OwnFolders(_not_shared(catalog, table_location))
+    if loaded_table.store_location is not None:
+        # the pointer is an address of the catalog's server
+        is_known = _is_default(catalog, loaded_table)
+        return OwnFolders(_not_shared(catalog, table_location) if is_known else ())
     parent = pointer.rpartition("/")[0]
     folder, _, name = parent.rpartition("/")
     is_conventional = name == _METADATA

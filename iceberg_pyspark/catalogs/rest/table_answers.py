@@ -104,7 +104,7 @@ def answered_table(
     """
 
     def parse(content: JsonObject) -> AnsweredTable:
-        location = "" if is_staged else _metadata_location(content, uri, identifier)
+        location = "" if is_staged else metadata_location_of(content, uri, identifier)
         metadata = metadata_from_json(content.value("metadata"), metadata_location=location)
         storage = config
         if storage is None:
@@ -124,7 +124,7 @@ def answered_table(
     return answer.read(parse)
 
 
-def _metadata_location(content: JsonObject, uri: str, identifier: TableIdentifier) -> str:
+def metadata_location_of(content: JsonObject, uri: str, identifier: TableIdentifier) -> str:
     """Return the location of the metadata, or an address of this server if it names none.
 
     The address differs for different metadata, as locations of files do, and belongs to no folder.
@@ -133,7 +133,7 @@ def _metadata_location(content: JsonObject, uri: str, identifier: TableIdentifie
     if location:
         return location
     digest = hashlib.sha256(compact_json(content.value("metadata")).encode()).hexdigest()
-    return f"{uri.rstrip('/')}/{quote(str(identifier))}/{digest}.metadata.json"
+    return f"{uri.rstrip('/')}/{quote(str(identifier), safe='')}/{digest}.metadata.json"
 
 
 def _store_location(

@@ -22,6 +22,7 @@ from iceberg_pyspark.catalogs.rest.commits import (
     outcome_of,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.table_answers import metadata_location_of
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
 from iceberg_pyspark.changes.changes_json import (
     view_requirement_to_json,
@@ -217,7 +218,9 @@ class RestViews(ABC):
             lambda content: LoadedView(
                 identifier=identifier,
                 metadata=view_metadata_from_json(content.value("metadata")),
-                metadata_location=content.string("metadata-location"),
+                metadata_location=metadata_location_of(
+                    content, self._connection.session.uri, identifier
+                ),
             )
         )
 

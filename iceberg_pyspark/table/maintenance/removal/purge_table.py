@@ -228,6 +228,8 @@ def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
 
 def _metadata_of_dropped_table(io: FileIO, loaded_table: LoadedTable) -> list[str]:
     """Return the metadata files that a file system catalog keeps of a table it has just dropped."""
+    if loaded_table.store_location is not None:
+        return []
     folder = loaded_table.metadata_location.rpartition("/")[0]
     end = f"-{loaded_table.metadata.table_uuid}.metadata.json"
     try:
