@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 S3A_IN_TASKS = "IcebergPyRenewedS3A"
@@ -27,6 +27,9 @@ class JvmFileSystem:
 
     has_blob_interface: bool = False
     """Whether the file system can use Azure's Blob interface, the only one that emulators have."""
+
+    bucket_options: Sequence[str] = ()
+    """The names, after `fs.s3a.bucket.`, of the session's options for single buckets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,6 +126,12 @@ class NativeStorage:
         if options is None:
             _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_SERVES}")
             return None
+        if options and _is_overruled(root, options, file_system):
+            _warn_once(
+                f"the session's options fs.s3a.bucket.* for {root} would replace those of the "
+                f"catalog; {_PYTHON_SERVES}"
+            )
+            return None
         if any(self._options.get(name, value) != value for name, value in options.items()):
             # Hadoop has one set of keys for all buckets.
             _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_SERVES}")
@@ -190,6 +196,17 @@ class NativeStorage:
             _warn_of_end(location.partition("://")[0], reason)
             return None
         return handle, end_s
+
+
+def _is_overruled(root: str, options: Mapping[str, str], file_system: JvmFileSystem) -> bool:
+    """Return whether the session's own options for the bucket would replace the catalog's.
+
+    An address that the server of a catalog sends would then get the session's credentials.
+    """
+    bucket = f"{root.partition('://')[2]}."
+    names = [n.removeprefix(bucket) for n in file_system.bucket_options if n.startswith(bucket)]
+    is_whole = not options.keys().isdisjoint(("fs.s3a.endpoint", "fs.s3a.access.key"))
+    return any(is_whole or f"fs.s3a.{name}" in options for name in names)
 
 
 def local_location(location: str, files: JvmLocalFiles) -> str | None:

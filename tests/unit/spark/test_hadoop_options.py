@@ -287,3 +287,23 @@ def test_credentials_vended_by_prefix_are_the_scans_if_they_are_one_set() -> Non
     of_buckets = vended(("s3://a", "k"), ("s3://b", "other"))
     assert str(of_buckets.location("s3://a/f")).endswith("://a/f")
     assert of_buckets.location("s3://b/f") is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "bucket_options", "is_opened"),
+    [
+        ({"s3.endpoint": "http://h", "s3.anonymous": "true"}, ("b.access.key",), False),
+        ({"s3.access-key-id": "k", "s3.secret-access-key": "s"}, ("b.endpoint",), False),
+        ({"s3.region": "eu"}, ("b.endpoint.region",), False),
+        ({"s3.region": "eu"}, ("b.access.key",), True),
+        ({"s3.endpoint": "http://h"}, ("b2.access.key", "probe"), True),
+        ({}, ("b.access.key", "b.endpoint"), True),
+    ],
+)
+def test_options_of_the_session_for_one_bucket_replace_none_of_the_catalog(
+    properties: dict[str, str], bucket_options: tuple[str, ...], is_opened: bool
+) -> None:
+    """S3A prefers them: a server's address would get the session's keys, or another the table's."""
+    file_system = JvmFileSystem("a.S3A", bucket_options=bucket_options)
+    storage = NativeStorage({"s3a": file_system}.get, properties)
+    assert (storage.location("s3://b/t/f") is not None) == is_opened

@@ -13,6 +13,9 @@ public class IcebergPyFileSystems {
   /** The client for blobs of Hadoop's file system for Azure, which came with Hadoop 3.4.2. */
   private static final String BLOBS = "org.apache.hadoop.fs.azurebfs.services.AbfsBlobClient";
 
+  /** The prefix of S3A's options for one bucket, which replace those for all buckets. */
+  private static final String BUCKETS = "fs.s3a.bucket.";
+
   /** Return the class for a scheme and the options that it needs, as JSON; null without a class. */
   public String find(Object session, String scheme) throws JsonProcessingException {
     Configuration settings = ((SparkSession) session).sessionState().newHadoopConf();
@@ -30,6 +33,7 @@ public class IcebergPyFileSystems {
     description.put("options", options);
     description.put(
         "has_blob_interface", Boolean.valueOf(settings.getClassByNameOrNull(BLOBS) != null));
+    description.put("bucket_options", settings.getPropsWithPrefix(BUCKETS).keySet());
     return IcebergPyBridge.JSON.writeValueAsString(description);
   }
 
