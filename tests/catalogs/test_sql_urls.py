@@ -15,7 +15,12 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import database_url
-from iceberg_pyspark.catalogs.sql.dialects import driver_limits, installed_driver, time_limits
+from iceberg_pyspark.catalogs.sql.dialects import (
+    driver_limits,
+    installed_driver,
+    is_timeout,
+    time_limits,
+)
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -95,6 +100,15 @@ def test_a_server_that_never_greets_ends_the_connection(uri: str, driver: str) -
         limits = {"jdbc.connectTimeout": "1", "jdbc.socketTimeout": "200"}
         with pytest.raises(CatalogUnavailableError, match=r"jdbc\.connectTimeout"):
             load_catalog("c", uri=address, warehouse="memory:/w", **limits)
+
+
+def test_mysqlclient_says_only_that_the_connection_is_lost() -> None:
+    error_type = type("OperationalError", (Exception,), {"__module__": "MySQLdb._exceptions"})
+    lost = (2013, "Lost connection to server during query")
+    assert is_timeout(error_type(*lost))
+    assert not is_timeout(error_type(1045, "Access denied"))
+    # PyMySQL says of a limit that the time is over
+    assert not is_timeout(type("OperationalError", (Exception,), {})(*lost))
 
 
 @pytest.mark.parametrize(

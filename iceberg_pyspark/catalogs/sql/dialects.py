@@ -25,6 +25,8 @@ _CONNECT_TIMEOUT, _SOCKET_TIMEOUT = "jdbc.connectTimeout", "jdbc.socketTimeout"
 _DEFAULT_CONNECT_S, _DEFAULT_SOCKET_S = 30, 180
 # MySQL: access to a database denied, access to the server denied
 _REFUSED_USER_NUMBERS = (1044, 1045)
+# mysqlclient says of a read that took too long only that the connection is lost
+_LOST_NUMBER = 2013
 _TIMEOUT_TEXTS = ("timed out", "timeout expired", "no answer within")
 # PostgreSQL sends no SQLSTATE when it refuses a connection
 _REFUSED_USER_TEXTS = ("authentication failed", "no password supplied", "no pg_hba.conf entry")
@@ -125,4 +127,6 @@ def is_refused_user(error: Any) -> bool:
 
 def is_timeout(error: Any) -> bool:
     """Return whether a driver's error says that a limit of `time_limits` is over."""
+    if type(error).__module__.startswith("MySQLdb") and error.args[:1] == (_LOST_NUMBER,):
+        return True
     return any(text in str(error) for text in _TIMEOUT_TEXTS)
