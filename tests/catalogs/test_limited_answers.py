@@ -14,7 +14,7 @@ from iceberg_pyspark.catalogs.glue import client as glue_client
 from iceberg_pyspark.catalogs.glue.client import GlueClient
 from iceberg_pyspark.catalogs.hive import client as hive_client
 from iceberg_pyspark.catalogs.hive.client import HiveClient, HiveUnreachableError
-from iceberg_pyspark.errors import CatalogUnavailableError, CommitStateUnknownError
+from iceberg_pyspark.errors import CatalogError, CatalogUnavailableError, CommitStateUnknownError
 from tests.services.glue import glue_properties
 from tests.support.stalling_server import (
     OK,
@@ -120,3 +120,15 @@ def test_a_reused_connection_to_glue_has_the_limit_too(
         assert "ResponseMetadata" in client.call("get_databases")
         with pytest.raises(CatalogUnavailableError, match=r"after 0\.3 s"):
             client.call("get_table", DatabaseName="d", Name="t")
+
+
+def test_a_list_of_glue_without_end_is_an_error(tmp_path: Path) -> None:
+    page = b'{"DatabaseList": [{"Name": "d"}], "NextToken": "again"}'
+
+    def answer(send: Send, _ended: threading.Event) -> None:
+        send(OK + f"Connection: close\r\nContent-Length: {len(page)}\r\n\r\n".encode() + page)
+
+    with serving(answer) as uri:
+        client = GlueClient("c", glue_properties(uri, str(tmp_path)))
+        with pytest.raises(CatalogError, match="same next page"):
+            list(client.pages("get_databases", "DatabaseList"))

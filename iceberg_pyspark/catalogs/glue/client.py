@@ -179,12 +179,20 @@ class GlueClient:
     def pages(self, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
         """Yield the items of all pages of a list operation."""
         token: dict[str, str] = {}
+        used_tokens = set[str]()
         while True:
             page = self.call(operation, **arguments, **token)
             yield from page.get(key) or ()
-            if not page.get("NextToken"):
+            following = page.get("NextToken")
+            if not following:
                 return
-            token = {"NextToken": page["NextToken"]}
+            if following in used_tokens:
+                raise CatalogError(
+                    f"catalog '{self._catalog}': {operation} names the same next page twice; its "
+                    "list would never end"
+                )
+            used_tokens.add(following)
+            token = {"NextToken": following}
 
     def _answer(self, operation: str, e: Any) -> CatalogError:
         code = str(e.response.get("Error", {}).get("Code", ""))
