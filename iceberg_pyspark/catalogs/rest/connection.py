@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx
 
@@ -158,7 +159,9 @@ class Connection:
 
     @property
     def _server_settings(self) -> HttpSettings:
-        return replace(self._settings, uri=self.properties["uri"].rstrip("/"))
+        # an address that the server sends may be relative
+        uri = urljoin(f"{self._settings.uri}/", self.properties["uri"])
+        return replace(self._settings, uri=uri.rstrip("/"))
 
     @property
     def is_anonymous(self) -> bool:

@@ -525,3 +525,21 @@ def test_values_of_headers_and_unknown_keys_are_not_shown() -> None:
     shown = repr(RestCatalog("rest", properties))
     assert "hidden-" not in shown
     assert "eu-west-1" in shown
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("/other", "/other"),
+        ("deeper", "/api/deeper"),
+        ("http:/a.example.com/x", "/a.example.com/x"),
+    ],
+)
+def test_an_address_of_the_server_without_a_host_is_on_this_server(uri: str, path: str) -> None:
+    def answer(request: Request) -> Reply:
+        is_config = request.path.endswith("/config")
+        return Reply(200, {"overrides": {"uri": uri}}) if is_config else table_reply()
+
+    with http_server(answer) as server:
+        RestCatalog("rest", {"uri": f"{server.uri}/api"}).load_table(EVENTS)
+        assert server.requests[-1].path == f"{path}/v1/namespaces/db/tables/events"
