@@ -108,7 +108,7 @@ def test_health_and_verification(table: Table) -> None:
     assert table.verify(checks_files=True).findings == ()
     assert "9" in str(table.health(lists_storage=True))
     for metadata_table in ("snapshots", "history", "files", "metadata_log_entries", "all_files"):
-        assert table.metadata_table(metadata_table).num_rows
+        assert table.metadata_table(metadata_table).to_arrow().num_rows
 
 
 def test_maintenance_deletes_no_file(lake: TableCatalog, table: Table, name: str) -> None:
