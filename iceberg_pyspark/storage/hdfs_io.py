@@ -245,7 +245,7 @@ def _client(authority: str, ticket: str | None, _process: int) -> HdfsClient:
             f"hdfs://{authority}: a package is missing for 'hdfs': "
             "pip install 'iceberg-pyspark[hdfs]'"
         ) from e
-    login = {} if ticket is None else {"kerberos_cache": ticket}
+    login: dict[str, str] = {} if ticket is None else {"kerberos_cache": ticket}
     url = f"hdfs://{authority}" if authority else None
     return HdfsClient(url, client_settings(authority), **login)
 

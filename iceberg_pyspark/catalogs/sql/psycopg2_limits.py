@@ -18,7 +18,7 @@ import psycopg2
 from psycopg2 import extensions
 
 
-class _AnsweringConnection(extensions.connection):
+class _AnsweringConnection(extensions.connection):  # type: ignore[misc]  # no types
     """A connection that is cut if a statement is not answered after `limit_s` seconds."""
 
     limit_s = math.inf
@@ -64,7 +64,7 @@ class _AnsweringConnection(extensions.connection):
                 timer.join()
 
 
-class _AnsweringCursor(extensions.cursor):
+class _AnsweringCursor(extensions.cursor):  # type: ignore[misc]  # no types
     def execute(self, *arguments: Any, **options: Any) -> None:
         with self.connection.answered():
             super().execute(*arguments, **options)
