@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -109,6 +109,9 @@ class _Partition:
     updated_by: int | None = None
 
 
+_Partitions: TypeAlias = dict[tuple[int, PartitionKey], _Partition]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartitionRows:
     """A reader of a snapshot; its memory is bounded by the number of partitions."""
@@ -120,7 +123,7 @@ class PartitionRows:
 
     def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the partitions of one snapshot, in the order in which they first appear."""
-        partitions: dict[PartitionKey, _Partition] = {}
+        partitions: _Partitions = {}
         for manifest in read_snapshot_manifests(io, task):
             self._add(io, manifest, partitions)
         if partitions:
@@ -135,17 +138,18 @@ class PartitionRows:
         assert isinstance(partition.type, StructType), "partition is a struct"
         return partition.type
 
-    def _add(
-        self, io: FileIO, manifest: ManifestFile, partitions: dict[PartitionKey, _Partition]
-    ) -> None:
+    def _add(self, io: FileIO, manifest: ManifestFile, partitions: _Partitions) -> None:
         schemas = self.written_types.schemas_of(io, manifest)
         own = self.written_types.partition_type(manifest.partition_spec_id, schemas)
+        # like Java, equal values under specs of different numbers of fields are two partitions
+        shown_ids = {f.field_id for f in self._partition_type.fields}
+        fields = sum(f.field_id in shown_ids for f in own.fields)
         entries = read_entries(io, manifest, own)
         for batch in entries.to_batches():
             tuples = partition_tuples(batch, own, self._partition_type)
             columns = zip(*(batch.column(c).to_pylist() for c in _SUMMED_COLUMNS), strict=True)
             for values, counts in zip(tuples, columns, strict=True):
-                key = partition_key(values)
+                key = (fields, partition_key(values))
                 partition = partitions.get(key)
                 if partition is None:
                     partition = partitions[key] = _Partition(values=values, spec_id=0)

@@ -413,20 +413,20 @@ def projection_of(
 ) -> Schema:
     """Return the requested columns, in order; metadata columns by name, nested fields by path."""
     by_name = {f.name: f for f in schema.fields}
+    names = [".".join(parse_levels(column)) for column in columns]
     fields: list[NestedField] = []
-    for column in columns:
-        metadata_column = _metadata_column(column, metadata)
-        if metadata_column is not None and column not in by_name:
+    for name in names:
+        metadata_column = _metadata_column(name, metadata)
+        if metadata_column is not None and name not in by_name:
             fields.append(metadata_column)
             continue
-        name = ".".join(parse_levels(column))
         fields.extend(schema.select([name], case_sensitive=case_sensitive).fields)
     field_by_id: dict[int, NestedField] = {}
     for f in fields:
         if f.field_id in field_by_id and field_by_id[f.field_id] != f:
             # two fields of one struct: select both at once
-            names = [".".join(parse_levels(c)) for c in columns if c not in PLAIN_METADATA_COLUMNS]
-            both = schema.select(names, case_sensitive=case_sensitive)
+            own = [n for n in names if n in by_name or _metadata_column(n, metadata) is None]
+            both = schema.select(own, case_sensitive=case_sensitive)
             f = both.as_struct.field(f.field_id) or f
         field_by_id[f.field_id] = f
     return Schema(fields=tuple(field_by_id.values()), schema_id=schema.schema_id)

@@ -156,6 +156,16 @@ def test_partitions_are_merged_over_specs() -> None:
     assert partitions[new]["last_updated_snapshot_id"] == table.metadata.current_snapshot_id
 
 
+def test_equal_values_under_fewer_fields_are_another_partition() -> None:
+    """As in Java, files without a partition are not in the partition null (interop tests)."""
+    table = three_commits()
+    table.update_spec().remove_field("part").commit()
+    table.append(rows((4, "b"), (5, None)))
+    partitions = read(table, "partitions")
+    nulls = [p for p in partitions if p["partition"] == {"part": None}]
+    assert sorted((p["spec_id"], p["record_count"]) for p in nulls) == [(0, 1), (1, 2)]
+
+
 def test_fields_of_one_name_in_several_specs_have_different_names() -> None:
     """A replaced table may have another number of buckets under the default name of a field."""
     table = three_commits()

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
+from tests.support.frames import create_path_table
 from tests.support.hooked_storage import HookedFileIO
 
 
@@ -459,3 +461,12 @@ def test_a_uuid_given_by_another_writer_meanwhile_stays() -> None:
     mine.update_properties().set({"b": "2"}).commit()
     assert mine.metadata.table_uuid == other.metadata.table_uuid
     assert {"a", "b"} <= mine.properties.keys()
+
+
+def test_names_of_metadata_columns_may_be_quoted_as_others(tmp_path: Path) -> None:
+    rows = [{"id": 7, "st": {"a": 1, "b": 2}}]
+    table = create_path_table(tmp_path, "id BIGINT, st STRUCT<a: INT, b: INT>", rows)
+    columns = ["st.a", "`_pos`", "`st`.`b`", "`_spec_id`", "`id`"]
+    assert table.scan(columns=columns).to_arrow().to_pylist() == [
+        {"st": {"a": 1, "b": 2}, "_pos": 0, "_spec_id": 0, "id": 7}
+    ]
