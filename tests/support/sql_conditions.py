@@ -263,7 +263,7 @@ def literal_text(type_: Type, value: Any) -> str:
             kind = "FLOAT" if isinstance(type_, FloatType) else "DOUBLE"
             return f"CAST('{value!r}' AS {kind})"
         case DecimalType(), _:
-            return f"{value}BD"
+            return f"{value:f}BD"
         case DateType(), dt.date():
             return f"DATE '{value.isoformat()}'"
         case TimeType(), dt.time():

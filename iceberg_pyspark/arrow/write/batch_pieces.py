@@ -52,7 +52,7 @@ def plain_size(array: pa.Array) -> int:
         # lists of list views may share elements, which `children_of` would copy
         elements = pc.sum(pc.list_value_length(array)).as_py() or 0
         return len(array) + int(elements * _mean_size(array.values))
-    return max(array.nbytes, len(array))
+    return max(int(array.nbytes), len(array))
 
 
 def _value_sizes(values: pa.Array) -> Longs:
@@ -60,8 +60,8 @@ def _value_sizes(values: pa.Array) -> Longs:
     if _is_view(values.type):
         return _view_lengths(values)
     if is_text_like(values.type) or is_binary_like(values.type):
-        lengths = pc.binary_length(values).fill_null(0)
-        return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths: Longs = pc.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+        return lengths.astype(np.int64)
     return np.full(len(values), round(_mean_size(values)), np.int64)
 
 

@@ -16,6 +16,7 @@ from pyarrow import orc
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.write import imported_files
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform
@@ -307,7 +308,7 @@ def test_values_that_no_scan_could_read_are_refused(
 
 _X = pa.struct([("x", pa.int32())])
 _FIRST = "STRUCT<x: INT NOT NULL>"
-NESTED_NULLS = {
+NESTED_NULLS: dict[str, tuple[str, pa.DataType, list[Any], Any]] = {
     "c.x": (_FIRST, _X, [{"x": 1}, None], {"x": None}),
     "c.s": (f"STRUCT<s: {_FIRST} NOT NULL>", pa.struct([("s", _X)]), [None], {"s": None}),
     "c.s.x": (
@@ -328,7 +329,7 @@ NESTED_NULLS = {
 @pytest.mark.parametrize("path", NESTED_NULLS)
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
 def test_nulls_in_required_fields_below_a_column_are_refused(
-    tmp_path: Path, path: str, file_format: str
+    tmp_path: Path, path: str, file_format: DataFileFormat
 ) -> None:
     """Nulls of structs, lists and maps around the fields are none of theirs."""
     type_, arrow_type, fit, unfit = NESTED_NULLS[path]
