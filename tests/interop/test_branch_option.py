@@ -12,13 +12,14 @@ from pyspark.sql import DataFrame
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED_QUERY, java_rows
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 PLAIN, PARTITIONED = "optional.plain", "optional.partitioned"
-EACH = cases("table", fast=[PARTITIONED], nightly=[PLAIN])
+EACH = pytest.mark.parametrize("table", [PARTITIONED, PLAIN])
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,6 @@ def test_the_same_rows_and_columns(
     assert spark_rows(ours.collect()) == java_rows(lake, javas)
 
 
-@pytest.mark.nightly
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)

@@ -11,6 +11,8 @@ from iceberg_pyspark import install
 from tests.support.both_writers import JAVAS, OURS, by_java, writers_lake
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 TOTALS = ("total-records", "total-data-files", "total-delete-files")
 
 

@@ -15,6 +15,8 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = "c1 int not null, c2 string, s struct<x: int, y: string>, l array<struct<e: int>>"
 LIKE_JAVA = (
     "call {c}.system.rewrite_data_files(table => '{t}', where => 'C1 > 0 and S.X > 0')",

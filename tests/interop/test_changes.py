@@ -194,6 +194,7 @@ def view(lake: Oracle, catalog: str, table: str, arguments: str) -> list[PlainRo
     return spark_rows(rows.collect()) if catalog == "lake" else java_rows(lake, rows)
 
 
+@pytest.mark.nightly
 @EACH_VERSION
 def test_the_same_views(lake: Oracle, version: int) -> None:
     table = f"changed.v{version}"
@@ -222,6 +223,7 @@ def test_the_same_views(lake: Oracle, version: int) -> None:
     assert change_types == {"INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", [*WHOLE_FILES, *WITH_DELETES])
 @pytest.mark.parametrize("arguments", ["", ", identifier_columns => array('id')"])
 def test_changes_are_the_difference(lake: Oracle, table: str, arguments: str) -> None:

@@ -10,6 +10,8 @@ from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 from tests.support.plan_statistics import KnownColumn, known_columns, known_rows
 
+pytestmark = pytest.mark.nightly
+
 COST_BASED = ("spark.sql.cbo.enabled", "spark.sql.cbo.joinReorder.enabled")
 ROWS = """
     select id, if(id % 4 = 0, null, cast(id % 10 as int)) g, concat('s', id % 7) s,
@@ -107,7 +109,6 @@ def test_counts_are_of_one_snapshot_and_for_sessions_that_want_them(cost_based: 
     assert known_columns(older) == {}
 
 
-@pytest.mark.nightly
 def test_joins_are_ordered_by_what_is_known(cost_based: Oracle) -> None:
     """Joined with the larger table, 100 rows of the first remain; with the smaller one, 10,000."""
     lake = cost_based

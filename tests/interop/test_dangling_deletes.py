@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import our_table
 from tests.support.table_integrity import table_problems
+
+pytestmark = pytest.mark.nightly
 
 CALL = (
     "CALL {catalog}.system.rewrite_data_files(table => 'dangling.{name}', options => "
@@ -47,8 +48,7 @@ def make(lake: Oracle, name: str, version: int) -> str:
     return table
 
 
-@pytest.mark.nightly
-@cases("version", fast=[2], nightly=[3])
+@pytest.mark.parametrize("version", [2, 3])
 def test_beside_java(lake: Oracle, version: int) -> None:
     results = []
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):

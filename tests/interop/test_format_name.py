@@ -9,6 +9,8 @@ import pytest
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:

@@ -12,6 +12,8 @@ from tests.support.change_plans import noted_plans
 from tests.support.oracle import Oracle
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
@@ -28,7 +30,6 @@ def shuffles(plan: str) -> int:
     return len(re.findall("Exchange hashpartitioning", plan))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_no_more_shuffles_than_javas(lake: Oracle, plans: list[str], mode: str) -> None:
     merge = (

@@ -35,11 +35,13 @@ def test_both_catalogs_write_and_read_every_format_version(
     assert oracle.load_java_table(name).spec().isPartitioned()
 
 
+@pytest.mark.nightly
 def test_the_hadoop_table_lies_where_the_warehouse_says(oracle: Oracle) -> None:
     oracle.sql("CREATE TABLE java_hadoop.harness.place (id INT) USING iceberg")
     assert (oracle.warehouse / "harness/place/metadata/v1.metadata.json").is_file()
 
 
+@pytest.mark.nightly
 def test_the_sql_table_is_a_row_of_the_sqlite_file(oracle: Oracle) -> None:
     oracle.sql("CREATE TABLE java_sql.harness.row (id INT) USING iceberg")
     with sqlite3.connect(oracle.sql_file) as connection:
@@ -65,6 +67,7 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
     assert content == (2,)
 
 
+@pytest.mark.nightly
 @cases(
     ("sql_type", "literals", "deleted", "remainder"),
     fast=[("FLOAT", ("1.5", "2.5"), 1.5, 2.5)],
@@ -119,6 +122,7 @@ def test_equality_deletes_reach_nested_fields(oracle: Oracle) -> None:
     assert oracle.table_rows(name) == [((1, 2), 1)]
 
 
+@pytest.mark.nightly
 def test_equality_deletes_stay_in_their_partition(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality_partitioned"
     oracle.sql(
@@ -150,6 +154,7 @@ def test_equality_deletes_of_an_unpartitioned_spec_are_global(oracle: Oracle) ->
     assert oracle.table_rows(name) == [(2, 2)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("format_version", "extension"), [(2, ".parquet"), (3, ".puffin")])
 def test_position_deletes_remove_rows_by_number(
     oracle: Oracle, format_version: int, extension: str
@@ -169,6 +174,7 @@ def test_position_deletes_remove_rows_by_number(
     assert sorted(row[0] for row in rows if row[1] == second) == [0, 1, 2, 3]
 
 
+@pytest.mark.nightly
 @cases(
     ("format_version", "granularity", "file_format", "count"),
     fast=[(2, "partition", "PARQUET", 1)],
@@ -191,6 +197,7 @@ def test_merge_on_read_deletes_write_delete_files(
     assert [row.file_format for row in files] == [file_format] * count
 
 
+@pytest.mark.nightly
 def test_a_v3_table_has_row_lineage_and_its_own_types(oracle: Oracle) -> None:
     name = "java_hadoop.harness.lineage"
     oracle.sql(

@@ -14,6 +14,8 @@ from tests.services.hive import hive_metastore, thrift_uri
 from tests.support.java_in_turns import EVENTS, InTurns, open_in_java
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 CATALOG = "java_hive"
 
 
@@ -37,7 +39,6 @@ def entry_of(shared: InTurns) -> tuple[dict[str, str], Any]:
     return table["parameters"], table["sd"]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("locks", ["true", "false"])
 def test_a_table_changed_in_turns_and_at_once_loses_nothing(shared: InTurns, locks: str) -> None:
     assert shared.ours.load_namespace_properties(("db",))["comment"] == "theirs"

@@ -10,10 +10,11 @@ import pytest
 from tests.support.oracle import Oracle
 from tests.support.spark_sessions import run_python
 
+pytestmark = pytest.mark.nightly
+
 PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
 
 
-@pytest.mark.nightly
 def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:
     """Run in a separate process, because the metastore is fixed when a session starts."""
     answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])

@@ -16,13 +16,14 @@ from pyspark.sql.functions import lit
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED_QUERY, java_rows, snapshot_ids
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 V2, V3, PARTS = "between.v2", "between.v3", "between.parts"
-EACH = cases("table", fast=[V2, V3], nightly=[PARTS])
+EACH = pytest.mark.parametrize("table", [V2, V3, PARTS])
 EVERY_RANGE = FULL_WORK
 NO_ANCESTOR = ("snapshot {}, the start .* is no ancestor", "{} is not a parent ancestor of end")
 ONE_SNAPSHOT = "appends between snapshots, and {} for one snapshot; keep one"
@@ -125,7 +126,6 @@ def test_the_same_hidden_columns_and_lineage(lake: Oracle, table: str) -> None:
     assert len(both(lake, table, bounds(ids_of(lake, table)[0], None), *hidden)) == 35
 
 
-@pytest.mark.nightly
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)
@@ -187,7 +187,6 @@ def ids(lake: Oracle) -> list[int]:
     return ids_of(lake, V3)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("place", "options", "ours", "javas"),
     [

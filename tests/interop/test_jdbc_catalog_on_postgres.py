@@ -13,6 +13,8 @@ from tests.services.postgres import postgres
 from tests.support.java_in_turns import InTurns, open_in_java
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 CATALOG = "java_pg"
 
 

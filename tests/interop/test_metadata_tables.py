@@ -139,6 +139,7 @@ def test_in_sql_every_metadata_table_is_described_and_filled_as_in_java(
         assert shown(ours) == shown_by_java(lake, java), name
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "kind", ["files", "entries", "manifests", "partitions", "position_deletes", "snapshots"]
 )
@@ -151,6 +152,7 @@ def test_the_data_source_shows_the_same(lake: Oracle, kind: str) -> None:
         assert shown(ours) == shown_by_java(lake, java)
 
 
+@pytest.mark.nightly
 def test_columns_conditions_and_counts_are_those_of_java(lake: Oracle) -> None:
     for query in (
         "select count(*) from {t}.v3_vectors.files",
@@ -168,6 +170,7 @@ def test_columns_conditions_and_counts_are_those_of_java(lake: Oracle) -> None:
         assert java, query
 
 
+@pytest.mark.nightly
 def test_a_field_of_structs_in_a_list_can_be_asked_for(lake: Oracle) -> None:
     # Java's reader refuses this column.
     query = "select path, {columns} from {t}.shown.evolved.manifests"
@@ -178,6 +181,7 @@ def test_a_field_of_structs_in_a_list_can_be_asked_for(lake: Oracle) -> None:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["files", "manifests", "partitions", "position_deletes"])
 def test_time_travel_shows_that_snapshot(lake: Oracle, kind: str) -> None:
     t = f"java_hadoop.shown.evolved.{kind}"
@@ -190,12 +194,14 @@ def test_time_travel_shows_that_snapshot(lake: Oracle, kind: str) -> None:
     assert expected != shown_by_java(lake, lake.spark.table(t))
 
 
+@pytest.mark.nightly
 def test_a_path_names_metadata_tables_too(lake: Oracle) -> None:
     path = table_path(lake, "java_hadoop.shown.evolved")
     ours = lake.spark.read.format("iceberg-py").load(f"{path}#refs")
     assert shown(ours) == shown_by_java(lake, lake.spark.table("java_hadoop.shown.evolved.refs"))
 
 
+@pytest.mark.nightly
 def test_the_columns_option_is_applied_and_filter_refused(lake: Oracle) -> None:
     t = "java_hadoop.shown.evolved.files"
     ours = our_frame(lake, t, columns="record_count,FILE_PATH")
@@ -206,6 +212,7 @@ def test_the_columns_option_is_applied_and_filter_refused(lake: Oracle) -> None:
         our_frame(lake, t, filter="record_count > 1").collect()
 
 
+@pytest.mark.nightly
 def test_tables_of_all_snapshots_take_no_snapshot(lake: Oracle) -> None:
     with pytest.raises(Exception, match="takes no snapshot, branch, tag or time"):
         lake.sql("select * from lake.shown.evolved.snapshots version as of 'first'").collect()
@@ -213,6 +220,7 @@ def test_tables_of_all_snapshots_take_no_snapshot(lake: Oracle) -> None:
         our_frame(lake, "java_hadoop.shown.evolved.all_files", tag="first").collect()
 
 
+@pytest.mark.nightly
 def test_a_geometry_column_hides_nothing(oracle: Oracle) -> None:
     """Java shows bounds as geometry, we show bytes. Spark may be unable to create such a column, so
     the test adds the column to the metadata file.

@@ -192,6 +192,7 @@ def test_equal_tables_become_equal_tables(
         assert remaining_rows == [row for row in rows if "Id=1," not in row]
 
 
+@pytest.mark.nightly
 def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> None:
     name = f"Table{next(_numbers)}"
     for side in sides:
@@ -209,6 +210,7 @@ def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> 
     assert ours_facts == java_facts
 
 
+@pytest.mark.nightly
 def test_what_java_refuses_is_refused(sides: dict[str, SparkSession], tmp_path: Path) -> None:
     spark = sides["java"]
     spark.sql(f"CREATE TABLE {DB}.text (id INT) USING csv")

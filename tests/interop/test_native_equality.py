@@ -7,6 +7,8 @@ import pytest
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(40)"
 
 
@@ -16,7 +18,6 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield installed
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, version: int) -> None:
     name = f"keyed.sequence_v{version}"
@@ -43,7 +44,6 @@ def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, versio
     assert "MapInArrow" not in plan
 
 
-@pytest.mark.nightly
 def test_nulls_are_equal_where_a_null_was_deleted(lake: Oracle) -> None:
     name = "keyed.nulls"
     table = f"java_hadoop.{name}"
@@ -85,7 +85,6 @@ def test_a_delete_of_one_partition_leaves_the_others_and_specs_alone(lake: Oracl
     same_rows(lake, "select count(*) from {t}." + name + " where g = 2")
 
 
-@pytest.mark.nightly
 def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) -> None:
     name = "keyed.evolved"
     table = f"java_hadoop.{name}"

@@ -22,12 +22,14 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield installed
 
 
+@pytest.mark.nightly
 def test_a_table_without_deletes_is_read_by_sparks_own_reader(lake: Oracle) -> None:
     lake.sql("create table java_hadoop.native.plain using iceberg partitioned by (g) as " + ROWS)
     plan = same_rows(lake, "select * from {t}.native.plain where id > 10 and g = 1")
     assert "IcebergPyParquetScan" in plan
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("columns", ["*", "id", "s, d", "g, id"])
 def test_spark_takes_a_table_for_as_large_as_the_connector_says(lake: Oracle, columns: str) -> None:
     lake.sql(
@@ -60,6 +62,7 @@ def bitmaps_in(plan: str) -> set[str]:
     return result
 
 
+@pytest.mark.nightly
 def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     lake: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +81,7 @@ def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     assert "MapInArrow" in plan
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     lake: Oracle, version: int
@@ -132,6 +136,7 @@ def test_deleted_rows_stay_deleted(
     same_rows(lake, "select count(*), sum(d) from {t}." + name + " where g = 2 and id < 50")
 
 
+@pytest.mark.nightly
 @cases(
     ("granularity", "delete_format", "spec"),
     fast=[
@@ -200,6 +205,7 @@ def test_equality_deletes_are_applied(lake: Oracle) -> None:
     same_rows(lake, "select * from {t}.native.keyed where id < 10")
 
 
+@pytest.mark.nightly
 def test_the_partition_is_a_hidden_column_over_all_specs(lake: Oracle) -> None:
     name = "native.partition_column"
     lake.sql(f"create table java_hadoop.{name} using iceberg partitioned by (g) as " + ROWS)

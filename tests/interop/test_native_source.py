@@ -13,6 +13,8 @@ from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 EVERY_QUERY = FULL_WORK
 """Whether to run more queries and filters of the same kinds."""
 
@@ -50,7 +52,6 @@ def read_schemas(plan: str) -> list[str]:
     return re.findall(r"ReadSchema: struct<(.*?)>", plan)
 
 
-@pytest.mark.nightly
 def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -> None:
     name = "source.plain"
     table = f"java_hadoop.{name}"
@@ -75,7 +76,6 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
         assert_alike(lake, name, "select * from {t} where rand(7) < 2 and id < 5")
 
 
-@pytest.mark.nightly
 def test_a_frame_keeps_its_snapshot_and_options_choose_one(lake: Oracle) -> None:
     name = "source.pinned"
     table = f"java_hadoop.{name}"

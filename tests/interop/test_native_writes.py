@@ -12,6 +12,8 @@ from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 from tests.support.rows import plain_value, sorted_rows, spark_rows
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = (
     "b boolean, i int not null, l bigint, f float, d double, dec decimal(12,3), "
     "big decimal(30,5), day date, ts timestamp, ntz timestamp_ntz, s string, bin binary, "

@@ -11,10 +11,11 @@ from pyspark.sql import functions as sql
 from tests.support.native_lake import native_lake
 from tests.support.nested_changes import BY_NAME, COLUMNS, PAIRS, ROWS, source, statements
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
+
+pytestmark = pytest.mark.nightly
 
 CATALOGS = ("lake", "java_hadoop")
 COERCED = "spark.sql.mergeNestedTypeCoercion.enabled"
@@ -80,7 +81,7 @@ def test_fields_are_stored_by_name(lake: Oracle, mode: str) -> None:
             assert isinstance(outcome, list), (kind, what, outcome)
 
 
-@cases("coerced", fast=["true"], nightly=["false"])
+@pytest.mark.parametrize("coerced", ["true", "false"])
 def test_other_fields(lake: Oracle, coerced: str) -> None:
     """A missing field is refused unless Spark is told to fill it in, an unknown one unless the
     table may evolve.
@@ -101,7 +102,7 @@ def test_other_fields(lake: Oracle, coerced: str) -> None:
         assert all(o.startswith("INCOMPATIBLE_DATA_FOR_TABLE.") for o in refusals)
 
 
-@cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_required_fields(lake: Oracle, mode: str) -> None:
     """A null in a required field is an error of the rows that would have it."""
     columns = "id int not null, c struct<a: int not null, b: string>, v int"

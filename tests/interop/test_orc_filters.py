@@ -11,8 +11,10 @@ from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.parameters import pairs
 
+pytestmark = pytest.mark.nightly
+
 ROWS = 60_000
-SEEDS = [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 12))]
+SEEDS = [0, 1, 2, *(pytest.param(seed) for seed in range(3, 12))]
 # The tables of a seed's conditions, one after the other.
 TABLES_OF_A_SEED = ["plain_java", "striped_java", "bloomed_ours", "parted_ours"]
 if FULL_WORK:
@@ -215,7 +217,6 @@ def condition(choose: random.Random, depth: int) -> str:
     return f"not {joined}" if choose.random() < 0.15 else joined
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_conditions_find_the_rows_of_a_plain_copy(lake: Oracle, seed: int) -> None:
     choose = random.Random(seed)

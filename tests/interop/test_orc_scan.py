@@ -96,6 +96,7 @@ def test_orc_files_are_read_by_sparks_own_reader(
     assert "IcebergPyOrcScan" in plan_of(limited)
 
 
+@pytest.mark.nightly
 def test_files_of_version_1_may_have_names_that_nobody_knows(lake: Oracle) -> None:
     name = orc_table(lake, "version1", version=1)
     portable(lake, name)
@@ -107,6 +108,7 @@ def test_files_of_version_1_may_have_names_that_nobody_knows(lake: Oracle) -> No
     assert "MapInArrow" in plan
 
 
+@pytest.mark.nightly
 def test_files_of_two_formats_are_parts_of_one_plan(lake: Oracle) -> None:
     name = orc_table(lake, "mixed")
     for written in ("parquet", "avro"):
@@ -120,6 +122,7 @@ def test_files_of_two_formats_are_parts_of_one_plan(lake: Oracle) -> None:
     assert "MapInArrow" in plan
 
 
+@pytest.mark.nightly
 def test_positions_in_orc_files_are_counted_by_python(lake: Oracle) -> None:
     name = orc_table(lake, "positions", version=3)
     portable(lake, name, "select _pos, id from {t}")
@@ -128,6 +131,7 @@ def test_positions_in_orc_files_are_counted_by_python(lake: Oracle) -> None:
     native(lake, name)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     name = orc_table(lake, f"deleted_{version}", version=version, write_delete_mode="merge-on-read")
@@ -144,6 +148,7 @@ def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     assert "MapInArrow" in plan, "the file with a deleted position"
 
 
+@pytest.mark.nightly
 def test_equality_deletes_of_a_dropped_column_are_applied(lake: Oracle) -> None:
     name = orc_table(lake, "dropped_key")
     lake.write_equality_deletes(f"java_hadoop.{name}", ["s"], [("5",), ("6",)])
@@ -156,6 +161,7 @@ def test_equality_deletes_of_a_dropped_column_are_applied(lake: Oracle) -> None:
     assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3, 4, 7]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case_sensitive", ["false", "true"])
 def test_names_that_meant_one_column_are_read_by_name(lake: Oracle, case_sensitive: str) -> None:
     with configured(lake.spark, {"spark.sql.caseSensitive": case_sensitive}):
@@ -172,6 +178,7 @@ def test_names_that_meant_one_column_are_read_by_name(lake: Oracle, case_sensiti
         native(lake, name, portably=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changes", "column"),
     [
@@ -199,6 +206,7 @@ def test_a_column_with_another_past_is_read_by_field_id(
     native(lake, name, "select id, d from {t}")
 
 
+@pytest.mark.nightly
 def test_names_that_differ_by_case_are_two_columns(lake: Oracle) -> None:
     with configured(lake.spark, {"spark.sql.caseSensitive": "true"}):
         name = orc_table(lake, "cases", "select id, id + 1 ID, id + 2 other from range(9)")
@@ -206,6 +214,7 @@ def test_names_that_differ_by_case_are_two_columns(lake: Oracle) -> None:
         native(lake, name, "select other from {t}")
 
 
+@pytest.mark.nightly
 def test_nested_columns_are_read_by_name_as_far_as_the_same_holds_inside(lake: Oracle) -> None:
     name = orc_table(lake, "nested", NESTED)
     table = f"java_hadoop.{name}"
@@ -233,6 +242,7 @@ def test_nested_columns_are_read_by_name_as_far_as_the_same_holds_inside(lake: O
     portable(lake, name, "select m from {t}")
 
 
+@pytest.mark.nightly
 def test_a_struct_of_which_old_files_lack_all_fields_asked_for_is_not_null(lake: Oracle) -> None:
     name = orc_table(
         lake, "lacking", "select id, if(id < 2, null, named_struct('a', id)) st from range(4)"
@@ -241,6 +251,7 @@ def test_a_struct_of_which_old_files_lack_all_fields_asked_for_is_not_null(lake:
     native(lake, name, "select id, st is null, st.later from {t}")
 
 
+@pytest.mark.nightly
 def test_what_a_column_was_before_it_was_added_is_its_initial_default(lake: Oracle) -> None:
     name = orc_table(lake, "defaults", version=3)
     lake.load_java_table(f"java_hadoop.{name}").updateSchema().addColumn(
@@ -257,6 +268,7 @@ def test_what_a_column_was_before_it_was_added_is_its_initial_default(lake: Orac
     assert sorted(row.id for row in frame.collect()) == [98, 99]
 
 
+@pytest.mark.nightly
 def test_columns_called_by_their_places_are_read_by_python(lake: Oracle) -> None:
     name = orc_table(lake, "places", "select id as _col1, id + 1 as _col0 from range(5)")
     portable(lake, name)
@@ -264,6 +276,7 @@ def test_columns_called_by_their_places_are_read_by_python(lake: Oracle) -> None
     portable(lake, name)
 
 
+@pytest.mark.nightly
 def test_odd_names_are_found(lake: Oracle) -> None:
     name = orc_table(
         lake,
@@ -292,6 +305,7 @@ VALUES = {
 }
 
 
+@pytest.mark.nightly
 @cases("vectorized", fast=["true"], nightly=["false"])
 def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
     arrays = ", ".join(
@@ -311,6 +325,7 @@ def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
 KATHMANDU = pytest.param("Asia/Kathmandu", marks=pytest.mark.nightly)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", KATHMANDU])
 def test_times_and_old_dates_are_read_by_python(lake: Oracle, zone: str) -> None:
     with configured(lake.spark, {"spark.sql.session.timeZone": zone}):
@@ -338,6 +353,7 @@ def test_times_and_old_dates_are_read_by_python(lake: Oracle, zone: str) -> None
         assert "MapInArrow" in plan, "the file with old ones"
 
 
+@pytest.mark.nightly
 def test_dates_without_bounds_are_read_by_python(lake: Oracle) -> None:
     name = orc_table(
         lake,
@@ -373,6 +389,7 @@ def test_settings_of_orc_change_no_rows(lake: Oracle) -> None:
             native(lake, name, "select s, n, st.a, day from {t} where id > 90 and s <> '95'")
 
 
+@pytest.mark.nightly
 def test_files_that_others_wrote_may_lack_field_ids(lake: Oracle) -> None:
     name = orc_table(lake, "mapped")
     mapping = '[{"field-id": 1, "names": ["id"]}]'
@@ -383,6 +400,7 @@ def test_files_that_others_wrote_may_lack_field_ids(lake: Oracle) -> None:
     portable(lake, name)
 
 
+@pytest.mark.nightly
 def test_every_row_is_in_one_split(lake: Oracle) -> None:
     name = orc_table(lake, "splits", STRIPED, write_orc_stripe__size__bytes="65536")
     table = f"lake.{name}"
@@ -397,6 +415,7 @@ def test_every_row_is_in_one_split(lake: Oracle) -> None:
     assert pieces > 5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [13, 100_000, 2**41])
 def test_a_wrong_size_in_an_entry_loses_no_row(lake: Oracle, size: int) -> None:
     name = orc_table(lake, f"sizes_{size}", STRIPED, write_orc_stripe__size__bytes="65536")
@@ -410,6 +429,7 @@ def test_a_wrong_size_in_an_entry_loses_no_row(lake: Oracle, size: int) -> None:
     assert tuple(frame.first() or ()) == (60000, sum(range(60000)), 60000)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["gone", "cut off", "cut short", "overwritten", "another format"])
 def test_a_damaged_file_is_an_error_that_names_it(lake: Oracle, kind: str) -> None:
     name = orc_table(
@@ -465,6 +485,7 @@ def test_files_that_we_wrote_are_read_by_sparks_reader(
     native(lake, name, portably=True)
 
 
+@pytest.mark.nightly
 def test_a_join_leaves_out_orc_files_that_it_needs_not(lake: Oracle) -> None:
     name = orc_table(lake, "joined", partitioned="partitioned by (g)")
     filter_table = orc_table(lake, "wanted", "select g, 'no' || g as said from range(3) t(g)")

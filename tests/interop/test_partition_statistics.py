@@ -16,6 +16,8 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 EPOCH = date(1970, 1, 1)
 CALL = "CALL {catalog}.system.compute_partition_stats(table => 'parts.{name}'{more})"
 

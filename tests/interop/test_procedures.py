@@ -132,6 +132,7 @@ def test_orphan_files(lake: Oracle) -> None:
 SAME_STORE = "equal_schemes => map('s3', 'file'), equal_authorities => map('bucket', '')"
 
 
+@pytest.mark.nightly
 @cases(
     ("arguments", "orphans"),
     fast=[
@@ -166,6 +167,7 @@ def test_a_file_with_the_path_of_a_needed_file_of_another_store(
             assert names == ["both.parquet"] * orphans, catalog
 
 
+@pytest.mark.nightly
 def test_moves_of_main(lake: Oracle) -> None:
     """The same calls on two tables with the same history return equal columns and matching ids."""
     actual = []
@@ -216,6 +218,7 @@ def _place(ids: list[int], value: object) -> object:
     return ids.index(value) if value in ids else "new"
 
 
+@pytest.mark.nightly
 def test_a_registered_table(lake: Oracle, tmp_path: Path) -> None:
     make(lake, "adopted")
     lake.spark.conf.set("spark.sql.catalog.registry", "iceberg_pyspark")
@@ -276,6 +279,7 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
     assert actual[0] == actual[1]
 
 
+@pytest.mark.nightly
 @cases("file_format", fast=["orc"], nightly=["avro"])
 def test_added_folders_of_other_formats(lake: Oracle, tmp_path: Path, file_format: str) -> None:
     """Partitions are folders `day=.../name=...`, and the files have no field ids."""

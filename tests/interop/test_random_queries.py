@@ -15,6 +15,8 @@ from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 SEED, QUERIES = 1, 8 * WORK
 
 TABLES = ("unpartitioned", "by_days", "by_value")
@@ -171,7 +173,6 @@ def offer(lake: Oracle, name: str) -> None:
     portable.createOrReplaceTempView(f"portable_{name}")
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(QUERIES))
 def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -> None:
     query = Queries(random.Random(SEED * 1_000 + number)).query()

@@ -17,6 +17,8 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 START, END = "start-snapshot-id", "end-snapshot-id"
 SINCE, UNTIL = "start-timestamp", "end-timestamp"
 CATALOGS = ("lake", "java_hadoop")
@@ -129,7 +131,6 @@ def test_both_refuse_the_arguments(
             view(lake, catalog, arguments)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("table", ["refused_changes.none", "nowhere.none"])
 def test_a_missing_table_is_the_error_of_a_read(lake: Oracle, table: str) -> None:
     for catalog in CATALOGS:

@@ -14,9 +14,10 @@ import pytest
 from iceberg_pyspark.spec.properties import NAME_MAPPING
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import our_table
 from tests.support.rows import plain_value
+
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def both(lake: Oracle, query: str) -> tuple[list[Any], list[Any]]:
     return ours, java
 
 
-@cases("by", fast=["lake"], nightly=["java_hadoop"])
+@pytest.mark.parametrize("by", ["lake", "java_hadoop"])
 def test_a_column_of_numbers_becomes_one_of_texts(lake: Oracle, by: str) -> None:
     """Where Java can read, the rows are the same; also Java shows the numbers as texts."""
     t = f"db.texts_of_{by}"
@@ -68,7 +69,6 @@ def test_a_column_of_numbers_becomes_one_of_texts(lake: Oracle, by: str) -> None
         lake.sql(f"SELECT p FROM lake.{t} VERSION AS OF 'old'").collect()
 
 
-@pytest.mark.nightly
 def test_a_name_mapping_has_the_new_columns_unlike_in_java(lake: Oracle, tmp_path: Path) -> None:
     """Without them, Java reads the new columns of files without field ids as null."""
     read = {}

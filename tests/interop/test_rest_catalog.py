@@ -16,7 +16,10 @@ from tests.amounts import FULL_WORK
 from tests.services.server import Server
 from tests.support.oracle import Oracle
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg"),
+]
 
 TURNS = 3 if FULL_WORK else 2
 

@@ -12,6 +12,8 @@ from tests.support.oracle import Oracle
 from tests.support.readings import our_table
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
@@ -79,7 +81,6 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
     assert schemas[0] == schemas[1]
 
 
-@pytest.mark.nightly
 def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     """Java groups delete files by the fields of all specs, and refuses a group of two specs."""
     table = make(lake, "two_specs", 2)
@@ -101,7 +102,6 @@ def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     whole(lake, table)
 
 
-@pytest.mark.nightly
 def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     table = make(lake, "upgraded", 2)
     lake.sql(f"DELETE FROM {table} WHERE id IN (0, 1, 10)")
@@ -119,7 +119,6 @@ def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     whole(lake, table)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes(lake: Oracle, version: int) -> None:
     name = f"upserted{version}"

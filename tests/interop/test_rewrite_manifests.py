@@ -11,6 +11,8 @@ from tests.support.oracle import Oracle
 from tests.support.readings import our_table
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 CALL = "CALL {catalog}.system.rewrite_manifests(table => 'rewritten.{name}'{more})"
 SUMMARY = ("manifests-created", "manifests-kept", "manifests-replaced", "total-data-files")
 
@@ -67,7 +69,6 @@ def test_beside_java(lake: Oracle, version: int) -> None:
     assert table_problems(our_table(lake, f"java_hadoop.rewritten.ours{version}")) == []
 
 
-@pytest.mark.nightly
 def test_sorted_by_a_partition_field(lake: Oracle) -> None:
     results = []
     for catalog, name in (("java_hadoop", "their_order"), ("lake", "our_order")):

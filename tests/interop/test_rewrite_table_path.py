@@ -14,8 +14,9 @@ from iceberg_pyspark import load_table
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.table_integrity import table_problems
+
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def carry_out(result: dict[str, str]) -> None:
         shutil.copy(source.removeprefix("file:"), target)
 
 
-@cases("version", fast=[3], nightly=[*(v for v in (1, 2))])
+@pytest.mark.parametrize("version", [3, *(v for v in (1, 2))])
 def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version: int) -> None:
     table = make(lake, version)
     name = f"t{version}"

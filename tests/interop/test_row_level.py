@@ -126,6 +126,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_summaries_count_what_javas_count(lake: Oracle, mode: str) -> None:
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
@@ -148,6 +149,7 @@ def test_summaries_count_what_javas_count(lake: Oracle, mode: str) -> None:
         assert actual[0] == actual[1], statement
 
 
+@pytest.mark.nightly
 def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
     name = "changes.variants"
     lake.sql(
@@ -175,6 +177,7 @@ def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(map(str, r)) for r in result.collect())
 
 
+@pytest.mark.nightly
 def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
     """Each writer merges the other's position deletes and vectors, also after an upgrade."""
     name = "changes.both"
@@ -205,6 +208,7 @@ def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
         assert formats == {r[1] for r in deletes(lake, f"{name}_{whose}")}
 
 
+@pytest.mark.nightly
 def test_a_merge_with_schema_evolution(lake: Oracle) -> None:
     make_pair(lake, "changes.evolving", 3, "merge-on-read")
     merge = (
@@ -217,6 +221,7 @@ def test_a_merge_with_schema_evolution(lake: Oracle) -> None:
     assert ours == java
 
 
+@pytest.mark.nightly
 def test_equality_deletes_that_java_applies(lake: Oracle) -> None:
     name = "changes.keyed"
     lake.sql(
@@ -236,6 +241,7 @@ def test_equality_deletes_that_java_applies(lake: Oracle) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle) -> None:
     name = "changes.keyed_before"
     lake.sql(f"create table java_hadoop.{name} using iceberg as select id, 0 g from range(10)")
@@ -249,6 +255,7 @@ def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle)
     assert sorted(map(tuple, lake.sql(f"select id from lake.{name}").collect())) == expected
 
 
+@pytest.mark.nightly
 @cases("file_format", fast=["orc"], nightly=["avro"])
 def test_delete_files_of_other_formats_are_read_by_the_other(
     lake: Oracle, file_format: str

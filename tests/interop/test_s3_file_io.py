@@ -16,9 +16,10 @@ from tests.services.iceberg_aws import s3_file_io_jars
 from tests.services.rest_fixture import VERSION, rest_server
 from tests.services.s3 import s3_server
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
+
+pytestmark = pytest.mark.nightly
 
 CATALOG = "spark.sql.catalog"
 NATIVE = "spark.sql.iceberg.native-writer-enabled"
@@ -86,7 +87,7 @@ def catalog(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 installed.uninstall()
 
 
-@cases("version", fast=[3], nightly=[2])
+@pytest.mark.parametrize("version", [3, 2])
 def test_a_table_in_s3_changed_in_turns(catalog: SharedCatalog, version: int) -> None:
     """Both sides change it by each writer of data files and of delete files."""
     oracle, name = catalog.oracle, f"db.v{version}"

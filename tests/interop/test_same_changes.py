@@ -31,6 +31,8 @@ from tests.support.readings import INTERPRETED, our_frame, our_table
 from tests.support.rows import arrow_rows, plain_value, spark_rows
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 OPERATIONS = ("delete", "update", "merge")
 MAIN, BRANCH = "", ".branch_b"

@@ -18,6 +18,8 @@ from iceberg_pyspark import install
 from tests.support.oracle import Oracle
 from tests.support.readings import INTERPRETED
 
+pytestmark = pytest.mark.nightly
+
 CATALOG = "spark.sql.catalog.spark_catalog"
 _numbers = itertools.count()
 

@@ -16,8 +16,9 @@ from pyspark.errors import PySparkException
 from tests.support import avro_sources
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import our_table
+
+pytestmark = pytest.mark.nightly
 
 COLUMNS = (
     "b TINYINT, s SMALLINT COMMENT 'small', c CHAR(3), l ARRAY<INT>, r STRUCT<x: INT, y: STRING>, "
@@ -76,10 +77,8 @@ def facts(lake: Oracle, name: str) -> dict[str, Any]:
     }
 
 
-@cases(
-    ("file_format", "partitioned"),
-    fast=[("parquet", True)],
-    nightly=[("parquet", False), ("orc", True)],
+@pytest.mark.parametrize(
+    ("file_format", "partitioned"), [("parquet", True), ("parquet", False), ("orc", True)]
 )
 def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     source = f"{file_format}_{partitioned}".lower()
@@ -110,7 +109,7 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
 
 
-@cases("has_local_times", fast=[False], nightly=[True])
+@pytest.mark.parametrize("has_local_times", [False, True])
 def test_java_reads_avro_tables_that_it_does_not_take_over(
     lake: Oracle, tmp_path: Path, has_local_times: bool
 ) -> None:
@@ -168,7 +167,6 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
         assert count == 1
 
 
-@pytest.mark.nightly
 def test_files_of_a_table(lake: Oracle) -> None:
     """Each side adds the files of a Spark table to its own Iceberg table."""
     make(lake, "added", "parquet", partitioned=True)

@@ -100,6 +100,7 @@ def test_create_table_with_every_transform_writes_what_java_writes(lake: Oracle)
     assert shape(hours) == shape(java_hours)
 
 
+@pytest.mark.nightly
 def test_show_and_describe_answer_as_java(lake: Oracle) -> None:
     lake.sql(
         "create table lake.both.shown (id bigint not null comment 'the key', `a b` string, "
@@ -136,6 +137,7 @@ def test_show_and_describe_answer_as_java(lake: Oracle) -> None:
     assert answers(lake, "show tblproperties {c}.both.shown ('k')")
 
 
+@pytest.mark.nightly
 def test_queries_joins_and_views(lake: Oracle) -> None:
     lake.sql("create table java_hadoop.both.q using iceberg as " + ROWS.format(first=0, last=50))
     for query in (
@@ -150,6 +152,7 @@ def test_queries_joins_and_views(lake: Oracle) -> None:
     assert lake.sql("select count(*) from q_view").first()[0] == 17  # type: ignore[index]
 
 
+@pytest.mark.nightly
 def test_time_travel_by_id_branch_tag_and_time(lake: Oracle) -> None:
     name = "both.travelled"
     lake.sql(f"create table java_hadoop.{name} using iceberg as " + ROWS.format(first=0, last=5))
@@ -211,6 +214,7 @@ def test_alter_table_writes_what_java_writes_in_as_many_commits(lake: Oracle) ->
     assert shape(ours) == shape(java)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "statement",
     [
@@ -240,6 +244,7 @@ def test_errors_are_of_the_class_that_java_gives(lake: Oracle, statement: str) -
         assert ours == java
 
 
+@pytest.mark.nightly
 def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle) -> None:
     lake.sql("create table if not exists java_hadoop.both.there (id int) using iceberg")
     assert error_of(lake, "drop namespace lake.both") == ("AnalysisException", "SCHEMA_NOT_EMPTY")
@@ -254,6 +259,7 @@ def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle)
         assert (type(e.value).__name__, message in str(e.value)) == (kind, True), statement
 
 
+@pytest.mark.nightly
 def test_frames_and_views_see_the_snapshots_that_they_see_with_java(lake: Oracle) -> None:
     counts = {}
     for catalog in (OURS, JAVAS):
@@ -281,6 +287,7 @@ def test_frames_and_views_see_the_snapshots_that_they_see_with_java(lake: Oracle
     assert counts[OURS][-1] == 3
 
 
+@pytest.mark.nightly
 def test_defaults_are_kept_as_values_that_java_reads(lake: Oracle) -> None:
     lake.sql(
         "create table lake.ours.defaults (id int, n bigint default -7, s string default 'x''y', "
@@ -299,6 +306,7 @@ def test_defaults_are_kept_as_values_that_java_reads(lake: Oracle) -> None:
     assert str(answers(lake, "select late from {c}.ours.defaults")[0][0]) == "1.50"
 
 
+@pytest.mark.nightly
 def test_what_an_insert_leaves_out_is_as_in_java(lake: Oracle) -> None:
     lake.sql(
         "create table lake.ours.filled (id int, i int default -5, n bigint default -7, "
@@ -321,6 +329,7 @@ def test_what_an_insert_leaves_out_is_as_in_java(lake: Oracle) -> None:
     assert (first[1], first[2], first[3]) == (6, -7, "x")
 
 
+@pytest.mark.nightly
 def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Oracle) -> None:
     lake.sql(
         "create table java_hadoop.both.sessions using iceberg as " + ROWS.format(first=0, last=4)
@@ -341,6 +350,7 @@ def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Ora
     assert lake.spark.table("lake.both.sessions").count() == 4
 
 
+@pytest.mark.nightly
 def test_namespaces_of_folders_are_made_without_properties_as_in_java(lake: Oracle) -> None:
     for catalog in (OURS, JAVAS):
         lake.sql(f"create namespace {catalog}.made_by_{catalog}")
@@ -352,6 +362,7 @@ def test_namespaces_of_folders_are_made_without_properties_as_in_java(lake: Orac
         assert "refused" not in actual
 
 
+@pytest.mark.nightly
 def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None:
     lake.sql(
         "create table java_hadoop.both.functions (id int comment 'k', g int) partitioned by (g)"
@@ -371,6 +382,7 @@ def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None
         assert function(OURS) == function(JAVAS)
 
 
+@pytest.mark.nightly
 def test_purge_leaves_no_file_and_honours_gc_enabled(lake: Oracle) -> None:
     remaining_files = {}
     for catalog, namespace in ((OURS, "ours"), (JAVAS, "theirs")):

@@ -11,6 +11,8 @@ from tests.support.oracle import Oracle
 from tests.support.readings import INTERPRETED_QUERY
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:

@@ -92,6 +92,7 @@ class Pair:
         return result[0], result[1]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_partition_fields(lake: Oracle, version: int) -> None:
     pair = Pair(lake, version, "days(ts)")
@@ -122,6 +123,7 @@ def test_partition_fields(lake: Oracle, version: int) -> None:
     assert len(ours["partition-specs"]) > 10
 
 
+@pytest.mark.nightly
 def test_write_layouts(lake: Oracle) -> None:
     pair = Pair(lake, 2, "part")
     for statement in (
@@ -142,6 +144,7 @@ def test_write_layouts(lake: Oracle) -> None:
     assert len(ours["sort-orders"]) > 5
 
 
+@pytest.mark.nightly
 def test_identifier_fields(lake: Oracle) -> None:
     pair = Pair(lake)
     for statement in (
@@ -198,6 +201,7 @@ def unchanged(lake: Oracle) -> Pair:
     return pair
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("statement", "ours"),
     [
@@ -233,6 +237,7 @@ def test_what_java_refuses_is_refused_and_changes_nothing(
     assert unchanged.comparable_metadata() == before
 
 
+@pytest.mark.nightly
 def test_tables_of_other_catalogs_are_left_to_their_own_parser(lake: Oracle) -> None:
     pair = Pair(lake)
     name = f"extended_too.{pair.name}"
@@ -247,6 +252,7 @@ def test_tables_of_other_catalogs_are_left_to_their_own_parser(lake: Oracle) -> 
     assert [len(metadata["sort-orders"]) for metadata in pair.comparable_metadata()] == [1, 2]
 
 
+@pytest.mark.nightly
 def test_a_table_of_the_current_catalog(lake: Oracle) -> None:
     pair = Pair(lake)
     lake.sql("use lake.extended")

@@ -11,6 +11,8 @@ from pyspark.errors import PySparkException
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
+pytestmark = pytest.mark.nightly
+
 VALUES = {
     "tinyint": "cast('-128' as tinyint), cast(-7 as tinyint), cast(7 as tinyint), null",
     "smallint": "cast('-32768' as smallint), cast(-7 as smallint), cast(32767 as smallint), null",

@@ -106,6 +106,7 @@ def test_version_1_keeps_the_places_of_partition_fields(lake: Oracle) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_overwrites(lake: Oracle) -> None:
     def dynamically(lake: Oracle, table: str) -> None:
         lake.spark.conf.set(DYNAMIC, "dynamic")
@@ -145,6 +146,7 @@ def test_overwrites(lake: Oracle) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_rows_are_sorted_as_the_table_asks(lake: Oracle) -> None:
     both(
         lake,
@@ -232,6 +234,7 @@ def test_branches_and_staged_snapshots(lake: Oracle) -> None:
     assert lake.table_rows(f"{JAVAS}.writes.branched_by_lake") == [(1,), (5,)]
 
 
+@pytest.mark.nightly
 def test_columns_that_are_new_are_merged(lake: Oracle) -> None:
     def merged(lake: Oracle, table: str) -> None:
         frame = lake.sql("select 'n' n, 5L id, named_struct('y', 1, 'x', 2) st")
@@ -249,6 +252,7 @@ def test_columns_that_are_new_are_merged(lake: Oracle) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_columns_are_not_merged_without_the_property(lake: Oracle) -> None:
     def unmerged(lake: Oracle, table: str) -> None:
         merging = {"mergeSchema": "true"}
@@ -260,6 +264,7 @@ def test_columns_are_not_merged_without_the_property(lake: Oracle) -> None:
     both(lake, "unmerged", "create table {t} (id bigint) using iceberg", unmerged)
 
 
+@pytest.mark.nightly
 def test_files_are_written_by_an_older_spec_where_asked(lake: Oracle) -> None:
     both(
         lake,
@@ -278,6 +283,7 @@ def test_files_are_written_by_an_older_spec_where_asked(lake: Oracle) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_paths_and_properties_of_files(lake: Oracle) -> None:
     both(
         lake,
@@ -296,6 +302,7 @@ def test_paths_and_properties_of_files(lake: Oracle) -> None:
     assert ours == java
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "statement",
     [

@@ -17,6 +17,8 @@ from tests.support.oracle import Oracle
 from tests.support.plan_statistics import known_columns
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 ROWS = """
     select id, if(id % 4 = 0, null, cast(id % 10 as int)) i, id % 2 = 0 b,
            cast(id % 9 as float) / 3 f, if(id % 5 = 0, double('nan'), -id * 0d) d,

@@ -96,6 +96,7 @@ def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["plain", "named", "after"])
 def test_ours_are_stored_as_javas_are(catalog: RestCatalog, name: str) -> None:
     assert stored(catalog, "ours", name) == stored(catalog, "javas", name)
@@ -112,6 +113,7 @@ def test_each_reads_the_others(oracle: Oracle, catalog: RestCatalog) -> None:
         assert [tuple(row) for row in oracle.sql(f"{read}.after").collect()] == [(1,)]
 
 
+@pytest.mark.nightly
 def test_the_same_views_are_listed(oracle: Oracle, catalog: RestCatalog) -> None:
     oracle.spark.range(1).createOrReplaceTempView("fleeting")
     for pattern in ("", " LIKE 'p*|f*'"):
@@ -131,6 +133,7 @@ DESCRIPTIONS = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("statement", DESCRIPTIONS)
 def test_views_are_described_alike(oracle: Oracle, catalog: RestCatalog, statement: str) -> None:
     for name in ("plain", "named", "after"):
@@ -146,6 +149,7 @@ def test_views_are_described_alike(oracle: Oracle, catalog: RestCatalog, stateme
         assert shown[0] == shown[1]
 
 
+@pytest.mark.nightly
 def test_the_statement_of_java_has_the_place_of_the_view_too(
     oracle: Oracle, catalog: RestCatalog
 ) -> None:
@@ -165,6 +169,7 @@ def test_the_statement_of_java_has_the_place_of_the_view_too(
         ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("statement", REFUSED)
 def test_both_refuse(oracle: Oracle, catalog: RestCatalog, statement: str) -> None:
     for name, namespace in WRITERS.items():

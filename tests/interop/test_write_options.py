@@ -15,6 +15,8 @@ from tests.support.oracle import Oracle
 from tests.support.readings import our_table, snapshot_ids
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
@@ -139,7 +141,6 @@ if FULL_WORK:
     ]
 
 
-@pytest.mark.nightly
 def test_an_advisory_size_decides_how_many_files_a_change_writes(lake: Oracle) -> None:
     counts: dict[str, list[int]] = {OURS: [], JAVAS: []}
     for writer, of_writer in counts.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 
+import pytest
+
 from tests.support.java_records import append_records, create_java_table
 from tests.support.oracle import Oracle
 from tests.support.readings import (
@@ -14,6 +16,8 @@ from tests.support.readings import (
     our_scan,
 )
 from tests.support.rows import spark_rows
+
+pytestmark = pytest.mark.nightly
 
 UUIDS = {i: f"{c}79c3e09-677c-4bbd-a479-3f349cb785e7" for i, c in enumerate("07f", 1)}
 

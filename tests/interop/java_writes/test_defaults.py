@@ -9,6 +9,8 @@ import pytest
 from tests.support.oracle import Oracle
 from tests.support.readings import EVERY_READ, assert_filters_alike, assert_read_alike
 
+pytestmark = pytest.mark.nightly
+
 DEFAULTS = {
     "b": ("boolean", True),
     "i": ("int", -7),
@@ -78,7 +80,6 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
     assert_filters_alike(oracle, name, filters, "id, i")
 
 
-@pytest.mark.nightly
 def test_a_default_of_a_column_that_equality_deletes_name(oracle: Oracle) -> None:
     """Older files have the default in an added column (docs/conformance.md 29)."""
     name = "java_sql.defaults.deleted"

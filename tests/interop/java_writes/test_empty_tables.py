@@ -7,6 +7,8 @@ import pytest
 from tests.support.oracle import Oracle
 from tests.support.readings import assert_read_alike, our_scan
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_no_snapshot_then_one_without_files_then_files_without_rows(
@@ -30,7 +32,6 @@ def test_no_snapshot_then_one_without_files_then_files_without_rows(
     assert assert_read_alike(oracle, name) == []
 
 
-@pytest.mark.nightly
 def test_a_file_of_which_every_row_is_deleted(oracle: Oracle) -> None:
     name = "java_sql.empty.deleted"
     oracle.sql(f"CREATE TABLE {name} (id INT) USING iceberg")

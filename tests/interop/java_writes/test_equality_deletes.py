@@ -113,6 +113,7 @@ def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) ->
     assert_filters_alike(oracle, name, ["p = 'a'", "n = 2", "p IS NULL"], "id, n", natively=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, version: int) -> None:
     """Equality deletes follow schema evolution by field ids (docs/conformance.md 29, 30)."""

@@ -98,6 +98,7 @@ def test_deletes_of_each_kind(oracle: Oracle, file_format: str, version: int) ->
     assert formats == {file_format, "parquet"}
 
 
+@pytest.mark.nightly
 def test_orc_timestamps_out_of_arrows_range_are_refused(oracle: Oracle) -> None:
     name = "java_hadoop.formats.far"
     oracle.sql(

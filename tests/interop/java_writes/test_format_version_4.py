@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.session import install
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import (
     EVERY_READ,
     assert_filters_alike,
@@ -21,6 +20,8 @@ from tests.support.readings import (
     our_table,
 )
 from tests.support.rows import spark_rows
+
+pytestmark = pytest.mark.nightly
 
 COLUMNS = (
     "id BIGINT, s STRING, ts TIMESTAMP, ntz TIMESTAMP_NTZ, d DATE, n DECIMAL(9, 2), b BOOLEAN, "
@@ -96,10 +97,12 @@ def test_rows_lineage_filters_and_history_are_javas(java: Oracle, partitioning: 
         assert_read_alike(java, name, old, snapshot_id=str(snapshot.snapshot_id))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("partitioning", "table"),
-    fast=[("transforms", table) for table in METADATA_TABLES],
-    nightly=[("plain", t) for t in ("files", "partitions", "manifests")],
+    [
+        *[("transforms", table) for table in METADATA_TABLES],
+        *[("plain", t) for t in ("files", "partitions", "manifests")],
+    ],
 )
 def test_metadata_tables_are_javas(java: Oracle, partitioning: str, table: str) -> None:
     name = f"{changed_table(java, partitioning)}.{table}"
@@ -140,7 +143,6 @@ def test_equality_deletes_apply(java: Oracle) -> None:
     assert len(assert_read_alike(java, name, through_spark=EVERY_READ)) == 11
 
 
-@pytest.mark.nightly
 def test_many_files_in_one_manifest_are_planned_as_java_plans_them(java: Oracle) -> None:
     name = create(java, "many", partitioned_by="PARTITIONED BY (s, d)")
     java.sql(f"INSERT INTO {name} {ROWS.format(first=0, end=400)}")
@@ -184,7 +186,6 @@ def test_no_statement_of_ours_changes_it(java: Oracle) -> None:
     assert len(java.table_rows(name)) == 5
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("partitioning", list(PARTITIONINGS))
 def test_java_reads_a_copy_with_rewritten_paths(
     java: Oracle, partitioning: str, tmp_path: Path

@@ -25,6 +25,8 @@ from tests.support.readings import (
 )
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = (
     "id INT, b BYTE, sh SHORT, d4 DECIMAL(9, 2), d8 DECIMAL(18, 3), d16 DECIMAL(38, 4), "
     "ts TIMESTAMP, s STRING, st STRUCT<a: INT, `b.c`: STRING>, "
@@ -63,7 +65,6 @@ def write_plain_parquet(oracle: Oracle, folder: str, settings: dict[str, str], r
             oracle.spark.conf.unset(key)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("writer", WRITER)
 def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     name = f"java_hadoop.imported.{writer}"
@@ -99,7 +100,6 @@ def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     assert last.data_files_kept == 1
 
 
-@pytest.mark.nightly
 def test_folders_of_partitions_whose_columns_are_not_in_the_files(oracle: Oracle) -> None:
     name = "java_sql.imported.folders"
     folder = f"{oracle.sql_warehouse.parent}/plain/folders"
@@ -193,7 +193,6 @@ def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> Non
         our_table(oracle, name).scan().to_arrow()
 
 
-@pytest.mark.nightly
 def test_a_snapshot_of_a_table_reads_the_files_of_that_table(oracle: Oracle) -> None:
     """Both paths read the source's files by default; DROP and PURGE do not delete these files."""
     name, folder = "java_sql.imported.snapshot", f"{oracle.sql_warehouse.parent}/plain/snapshot"

@@ -23,6 +23,8 @@ from tests.support.readings import (
 )
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 PROPERTIES = {
     "object_storage": {"write.object-storage.enabled": "true"},
     "object_storage_flat": {
@@ -120,7 +122,6 @@ def test_a_location_of_its_own_and_files_with_a_scheme(oracle: Oracle) -> None:
     assert_filters_alike(oracle, name, ["p = 'ä/ö?x=1&y#z'", "p IS NULL"], natively=True)
 
 
-@pytest.mark.nightly
 def test_the_hadoop_folder_without_a_hint_or_with_a_stale_one(oracle: Oracle) -> None:
     name = "java_hadoop.layouts.hints"
     oracle.sql(f"CREATE TABLE {name} (id INT) USING iceberg")

@@ -7,8 +7,9 @@ import pytest
 from tests.support.oracle import Oracle
 from tests.support.readings import EVERY_READ, assert_read_alike, our_rows, our_scan, our_table
 
+pytestmark = pytest.mark.nightly
 
-@pytest.mark.nightly
+
 def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     catalog, table = "java_sql", "maintenance.all"
     name = f"{catalog}.{table}"
@@ -49,7 +50,6 @@ def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     assert our_scan(oracle, name).count() == 43
 
 
-@pytest.mark.nightly
 def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     name = "java_hadoop.maintenance.replaced"
     oracle.sql(f"CREATE TABLE {name} (id INT, p INT) USING iceberg PARTITIONED BY (p)")
@@ -71,7 +71,6 @@ def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     assert assert_read_alike(oracle, name) == []
 
 
-@pytest.mark.nightly
 def test_branches_published_by_write_audit_publish(oracle: Oracle) -> None:
     name = "java_sql.maintenance.staged"
     oracle.sql(

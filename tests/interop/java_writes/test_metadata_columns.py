@@ -11,10 +11,11 @@ from tests.support.oracle import Oracle
 from tests.support.readings import assert_read_alike, our_frame, our_rows
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 LINEAGE = "_row_id, _last_updated_sequence_number"
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("delete_mode", ["copy-on-write", "merge-on-read"])
 def test_row_lineage_through_every_kind_of_change(oracle: Oracle, delete_mode: str) -> None:
     name = f"java_sql.lineage.{delete_mode.replace('-', '_')}"

@@ -83,6 +83,7 @@ def test_deletes_under_every_spec(oracle: Oracle) -> None:
     assert [row[0] for row in rows] == [1, 2, 2]
 
 
+@pytest.mark.nightly
 def test_a_field_whose_source_column_was_dropped(oracle: Oracle) -> None:
     name = "java_sql.specs.dropped_source"
     oracle.sql(
@@ -101,6 +102,7 @@ def test_a_field_whose_source_column_was_dropped(oracle: Oracle) -> None:
     assert kept_files == java_planned_files(oracle, name, text)
 
 
+@pytest.mark.nightly
 def test_identity_partitions_of_columns_that_were_promoted_and_renamed(oracle: Oracle) -> None:
     name = "java_hadoop.specs.promoted"
     oracle.sql(

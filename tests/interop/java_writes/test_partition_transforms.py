@@ -23,6 +23,8 @@ from tests.support.readings import (
 )
 from tests.support.rows import PlainRow, arrow_rows
 
+pytestmark = pytest.mark.nightly
+
 BOOLEANS = ["true", "false"]
 INTS = ["-2147483648", "-11", "-1", "0", "7", "34", "2147483647"]
 LONGS = ["-9223372036854775808", "-11", "-1", "0", "7", "34", "9223372036854775807"]
@@ -173,7 +175,6 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     assert skipped > ROWS
 
 
-@pytest.mark.nightly
 def test_all_rows_come_back(oracle: Oracle, wide: WideTable) -> None:
     rows = assert_read_alike(oracle, wide.name, through_spark=True)
     assert len(rows) == ROWS

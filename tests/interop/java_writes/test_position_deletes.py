@@ -73,6 +73,7 @@ def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granulari
     assert our_scan(oracle, name).count() == 140
 
 
+@pytest.mark.nightly
 def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces_them(
     oracle: Oracle,
 ) -> None:

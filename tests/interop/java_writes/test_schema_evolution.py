@@ -57,6 +57,7 @@ def test_columns_added_dropped_renamed_reordered_promoted_and_added_again(oracle
     assert_filters_alike(oracle, name, filters, "id, b, n")
 
 
+@pytest.mark.nightly
 def test_nested_fields_in_structs_lists_and_maps(oracle: Oracle) -> None:
     name = "java_hadoop.evolution.nested"
     oracle.sql(
@@ -110,6 +111,7 @@ def test_nested_fields_in_structs_lists_and_maps(oracle: Oracle) -> None:
         assert_read_alike(oracle, name, parts, columns=column, filter="s.b.yy IS NOT NULL")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_old_snapshots_are_read_with_their_own_schema(oracle: Oracle, version: int) -> None:
     name = f"java_sql.evolution.travel_{version}"

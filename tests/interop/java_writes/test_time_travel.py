@@ -18,6 +18,8 @@ from tests.support.readings import (
 )
 from tests.support.rows import spark_rows
 
+pytestmark = pytest.mark.nightly
+
 NAME = "java_sql.travel.events"
 
 
@@ -62,7 +64,6 @@ def assert_times_read_alike(
         assert rows_alike(oracle, NAME, as_of_timestamp=str(epoch_ms(at))) == rows
 
 
-@pytest.mark.nightly
 def test_every_snapshot_by_id_and_by_time(
     oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]
 ) -> None:
@@ -79,7 +80,6 @@ def test_every_snapshot_by_id_and_by_time(
     assert spark_rows(our_frame(oracle, NAME, snapshot_id=str(second_id)).collect()) == rows
 
 
-@pytest.mark.nightly
 def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]) -> None:
     assert snapshots
     for ref, kind in {"first": "tag", "2026-01-01 mark": "tag", "side": "branch"}.items():

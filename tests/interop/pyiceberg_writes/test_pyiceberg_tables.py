@@ -161,6 +161,7 @@ def test_append_overwrite_and_delete(
         assert kept_files == java_planned_files(oracle, name, text), text
 
 
+@pytest.mark.nightly
 def test_schema_and_partition_evolution(oracle: Oracle, catalog: SqlCatalog) -> None:
     table = create_table(catalog, "evolved", "identity", 2)
     table.append(rows(table, 0, 1, 2, 3))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
+import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -20,6 +21,8 @@ from tests.support.file_commits import commit_append, commit_overwrite
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import new_table
+
+pytestmark = pytest.mark.nightly
 
 WHOSE = ("ours", "java")
 # Sizes differ by a byte or two, Java describes its session, and each table has its own ids.

@@ -6,10 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.spec.name_mapping import name_mapping_of, name_mapping_to_text
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
+
+pytestmark = pytest.mark.nightly
 
 MAPPING = "schema.name-mapping.default"
 METRICS = "write.metadata.metrics.column."

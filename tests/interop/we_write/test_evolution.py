@@ -196,6 +196,7 @@ def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> 
     assert len(assert_readers_agree(java, name)) == 13
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name = f"{catalog}.we_write_evolution.refs"
@@ -270,6 +271,7 @@ def test_a_branch_through_the_data_source(oracle: Oracle, java: JavaTables) -> N
     assert [row[0] for row in summaries.collect()] == [None, "me"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partitions_of_a_column_that_no_schema_has_any_more(
     oracle: Oracle, java: JavaTables, version: int

@@ -19,6 +19,8 @@ from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 from tests.support.rows import arrow_rows
 
+pytestmark = pytest.mark.nightly
+
 FORMATS = pytest.mark.parametrize("file_format", ["orc", "avro"])
 # The counts that Java's ORC writer collects too, for columns with a value in each row.
 COUNTS = ("value_counts", "null_value_counts")

@@ -16,6 +16,8 @@ from tests.support.oracle import Oracle
 from tests.support.our_tables import assert_all_read, new_table
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = "id BIGINT, p STRING, v DOUBLE"
 
 
@@ -60,7 +62,6 @@ def call(oracle: Oracle, name: str, procedure: str, arguments: str = "") -> list
     return [row.asDict() for row in result.collect()]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 1), ("java_sql", 3)])
 def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_maintenance.all_{version}"

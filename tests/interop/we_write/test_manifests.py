@@ -18,6 +18,8 @@ from tests.support.our_tables import VERSIONS, new_table
 from tests.support.raw_avro import RawAvro, raw_manifest_list, raw_manifests
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = {
     "id": pa.int64(),
     "a b.c": pa.string(),

@@ -103,6 +103,7 @@ def test_every_change(oracle: Oracle, java: JavaTables, catalog: str, version: i
     steps.check()
 
 
+@pytest.mark.nightly
 def test_every_default(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_metadata.defaults"
     table = new_table(oracle, name, "id INT", properties={"format-version": "3"})
@@ -125,6 +126,7 @@ def test_every_default(oracle: Oracle, java: JavaTables) -> None:
     assert java.rows(name, columns=["id", "lng", "txt"])[2] == "{3|7|'new'}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_new_table_is_that_of_java(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_metadata.new_{version}"

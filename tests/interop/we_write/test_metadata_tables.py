@@ -18,6 +18,8 @@ from tests.support.our_tables import VERSIONS, new_table
 from tests.support.readings import our_table, snapshot_ids
 from tests.support.rows import plain_value, sort_key
 
+pytestmark = pytest.mark.nightly
+
 Rows = Sequence[tuple[int, str]]
 # Summary keys that depend on the writer.
 OWN_KEYS = {
@@ -133,7 +135,7 @@ def comparable(summary: Any) -> dict[str, str]:
 @pytest.fixture(
     scope="module",
     params=[
-        *(pytest.param(v, id=f"version {v}", marks=pytest.mark.nightly) for v in (1, 2)),
+        *(pytest.param(v, id=f"version {v}") for v in (1, 2)),
         pytest.param(3, id="version 3"),
     ],
 )
@@ -156,7 +158,6 @@ def test_snapshots(partitioned: Twins) -> None:
     ]
 
 
-@pytest.mark.nightly
 def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     ours, javas = partitioned.shown(
         "SELECT is_current_ancestor, parent_id IS NULL FROM {t}.history"
@@ -175,7 +176,6 @@ def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     assert len(ours) == 6
 
 
-@pytest.mark.nightly
 def test_entries(partitioned: Twins) -> None:
     # Entries of the current manifests: existing, added and deleted, with their sequence numbers.
     columns = (
@@ -216,7 +216,6 @@ def test_files_partitions_and_manifests(partitioned: Twins) -> None:
     assert ours == javas
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unpartitioned_table(oracle: Oracle, java: JavaTables, version: int) -> None:
     twins = Twins(oracle, f"unpartitioned_{version}", version, partitioned=False)

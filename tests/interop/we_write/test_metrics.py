@@ -22,6 +22,8 @@ from tests.support.our_tables import VERSIONS, new_table
 from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 METRICS = (
     "record_count",
     "value_counts",

@@ -34,6 +34,8 @@ from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import assert_all_read, new_table
 
+pytestmark = pytest.mark.nightly
+
 DAY = 86_400_000_000
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 CLOCKS = [0, 1, 100, 1_000, 120_000, 1_000_000, 1_100_000, 60_000_000, 3_600_000_000, DAY - 1]

@@ -10,6 +10,8 @@ from iceberg_pyspark.spark.session import install
 from tests.support.oracle import Oracle
 from tests.support.our_tables import our_catalog
 
+pytestmark = pytest.mark.nightly
+
 
 def test_java_reads_the_upgraded_table_and_refuses_root_manifests(oracle: Oracle) -> None:
     install(oracle.spark)

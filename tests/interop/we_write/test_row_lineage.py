@@ -74,6 +74,7 @@ def assert_lineage(oracle: Oracle, name: str) -> dict[int, Lineage]:
     return {id_: (row_id, seq, id_) for row_id, seq, id_ in result}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_rows_have_ids_from_the_table(oracle: Oracle, catalog: str) -> None:
     name, table = create(oracle, catalog, 3)
@@ -123,6 +124,7 @@ def test_java_goes_on_with_our_row_ids(oracle: Oracle, java: JavaTables) -> None
     assert java.rows(name) == show_rows(our_table(oracle, name).scan().to_arrow())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("start", [1, 2])
 def test_upgrades(oracle: Oracle, java: JavaTables, start: int) -> None:
     name, table = create(oracle, "java_sql", start)
@@ -192,6 +194,7 @@ def data_files(table: Table) -> dict[str, str]:
     return {task.partition[0]: task.file_path for task in table.scan().plan_files()}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name, table = create(oracle, catalog, 3)
@@ -239,6 +242,7 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
     assert {*assert_lineage(oracle, name)} == {*remaining_ids}
 
 
+@pytest.mark.nightly
 def test_our_deletion_vectors_far_into_a_file(oracle: Oracle, java: JavaTables) -> None:
     name, table = create(oracle, "java_sql", 3)
     size = 150_000
@@ -252,6 +256,7 @@ def test_our_deletion_vectors_far_into_a_file(oracle: Oracle, java: JavaTables) 
     assert (rows, total) == (len(remaining), sum(2 * i for i in remaining))
 
 
+@pytest.mark.nightly
 def test_java_compacts_our_deletion_vectors_away(oracle: Oracle, java: JavaTables) -> None:
     name, table = create(oracle, "java_sql", 3)
     table.append(arrow(range(10)))

@@ -16,6 +16,8 @@ from tests.support.our_tables import CATALOGS, VERSIONS, assert_all_read, new_ta
 from tests.support.parameters import pairs
 from tests.support.readings import our_table
 
+pytestmark = pytest.mark.nightly
+
 COLUMNS = "id BIGINT, ts TIMESTAMP, v STRING"
 ROW = tuple[int | None, dt.datetime | None, str | None]
 FIRST: list[ROW] = [

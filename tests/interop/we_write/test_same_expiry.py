@@ -15,6 +15,8 @@ from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table, snapshot_ids
 
+pytestmark = pytest.mark.nightly
+
 COUNTS = (
     "deleted_data_files_count",
     "deleted_position_delete_files_count",
@@ -96,7 +98,6 @@ def test_java_does_what_we_plan(oracle: Oracle, catalog: str, version: int) -> N
     assert set(table.refs) == set(REFS)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 3), ("java_sql", 2)])
 def test_java_finds_nothing_left_to_do(
     oracle: Oracle, java: JavaTables, catalog: str, version: int
@@ -112,7 +113,6 @@ def test_java_finds_nothing_left_to_do(
     assert [java.rows(name, ref=ref) for ref in REFS] == rows
 
 
-@pytest.mark.nightly
 def test_java_finds_the_same_orphans(oracle: Oracle) -> None:
     name = "java_hadoop.same_expiry.orphans"
     catalog, _, rest = name.partition(".")

@@ -120,6 +120,7 @@ def test_one_table_is_created_once(oracle: Oracle, catalog: str) -> None:
         assert [f.name for f in our_table(oracle, name).schema.fields] == [winner]
 
 
+@pytest.mark.nightly
 def test_three_writers_of_one_database(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_together.three"
     table = new_table(
@@ -150,6 +151,7 @@ def test_three_writers_of_one_database(oracle: Oracle, java: JavaTables) -> None
     assert our_table(oracle, name).scan().to_arrow().num_rows == 4
 
 
+@pytest.mark.nightly
 def test_the_hint_of_a_folder_table_is_never_behind(oracle: Oracle, java: JavaTables) -> None:
     name = "java_hadoop.we_write_together.hint"
     table = new_table(oracle, name, "id BIGINT")
@@ -170,6 +172,7 @@ def test_the_hint_of_a_folder_table_is_never_behind(oracle: Oracle, java: JavaTa
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_compressed_metadata(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name = f"{catalog}.we_write_together.gzip"
@@ -192,6 +195,7 @@ def test_compressed_metadata(oracle: Oracle, java: JavaTables, catalog: str) -> 
     assert java.rows(name) == shown(1, 2, 3, 4)
 
 
+@pytest.mark.nightly
 def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTables) -> None:
     name = "java_sql.we_write_together.trimmed"
     table = new_table(
@@ -214,6 +218,7 @@ def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTable
     assert java.rows(name) == shown(*range(6))
 
 
+@pytest.mark.nightly
 def test_a_metadata_codec_that_is_none_can_be_mended(oracle: Oracle, java: JavaTables) -> None:
     """Java refuses to set the codec, and refuses every commit that keeps it; so do we."""
     name = "java_hadoop.we_write_together.codec"

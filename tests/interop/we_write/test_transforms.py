@@ -53,6 +53,8 @@ from tests.support.oracle import Oracle
 from tests.support.our_tables import VERSIONS, assert_all_read, new_table, pyiceberg_table
 from tests.support.raw_avro import raw_data_files
 
+pytestmark = pytest.mark.nightly
+
 NAN, INF = float("nan"), float("inf")
 DAY = 86_400_000_000
 # 0001-01-02, a microsecond before 1970, 1970, 2017-11-16T22:31:08.000001, 2020-02-29T23:00
@@ -176,7 +178,6 @@ def filters_by_column(
     }
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("transform", "version"),
     [*((text, 3) for text in TERMS), ("identity", 1), ("identity", 2), ("truncate[2]", 1)],

@@ -41,6 +41,7 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     assert show_rows(actual.select(columns)) == show_rows(rows.select(columns))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_type_of_spark(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_hadoop.we_write_types.spark_{version}"
@@ -60,6 +61,7 @@ def with_uuids_as_text(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index("u"), "u", pa.array(text, pa.string()))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_columns_that_no_row_has_a_value_in(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_hadoop.we_write_types.nulls_{version}"
@@ -69,6 +71,7 @@ def test_columns_that_no_row_has_a_value_in(oracle: Oracle, java: JavaTables, ve
     assert_all_read(java, name, rows, with_pyiceberg=False)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_files_have_the_schema_of_java(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_types.schema_{version}"
@@ -113,6 +116,7 @@ def children(type_: pa.DataType) -> list[pa.Field]:
     return [type_.field(i) for i in range(type_.num_fields)]
 
 
+@pytest.mark.nightly
 def test_decimals_of_every_precision(oracle: Oracle, java: JavaTables) -> None:
     name = "java_hadoop.we_write_types.decimals"
     columns = {
