@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.spark.bridge.session_tables import session_table
 from tests.support.avro_sources import COLUMNS, EMPTY, FULL, set_provider, write
 from tests.support.native_lake import session_catalog
-from tests.support.parameters import cases
+
+pytestmark = pytest.mark.nightly
 
 PREFIX = "spark.sql.catalog.lake"
 _numbers = itertools.count()
@@ -97,7 +98,7 @@ def call(session: SparkSession, text: str) -> list[tuple[Any, ...]]:
     return [tuple(r) for r in session.sql(f"CALL {text}").collect()]
 
 
-@cases("procedure", fast=["migrate"], nightly=["snapshot"])
+@pytest.mark.parametrize("procedure", ["migrate", "snapshot"])
 def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure: str) -> None:
     place = make(session, db)
     write(place, [FULL, EMPTY])
@@ -121,8 +122,7 @@ def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure:
     assert [m["names"] for m in mapping] == [[name] for name in FULL]
 
 
-@pytest.mark.nightly
-@cases("is_managed", fast=[True], nightly=[False])
+@pytest.mark.parametrize("is_managed", [True, False])
 def test_partitions_of_a_migrated_table(
     session: SparkSession, db: str, tmp_path: Path, is_managed: bool
 ) -> None:

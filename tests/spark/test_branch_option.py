@@ -71,6 +71,7 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
         assert sorted(portable.load(location).collect()) == sorted(frame.collect())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", BOTH)
 def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
@@ -100,6 +101,7 @@ def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -
     assert sorted(map(tuple, twice.collect())) == [(1, 12, 12), (2, 12, 12)]
 
 
+@pytest.mark.nightly
 def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> None:
     for name in ("b", "c"):
         read(session, PARTITIONED, name).createOrReplaceTempView(f"of_{name}")

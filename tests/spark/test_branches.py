@@ -115,6 +115,7 @@ def test_statements_and_frames(session: IcebergSession) -> None:
     assert contents(t) == {}
 
 
+@pytest.mark.nightly
 def test_commits_to_main_are_no_conflict(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from pyspark.sql.classic.dataframe import DataFrame
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
 
+pytestmark = pytest.mark.nightly
+
 FEW, MANY = 3, 30
 MERGE_ON_READ = ", ".join(
     f"'write.{op}.mode' = 'merge-on-read'" for op in ("delete", "update", "merge")
@@ -127,7 +129,6 @@ APPENDED = [*((i, 0) for i in range(10)), (10, 10), (11, 11)]
 INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -10,7 +10,9 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import cases, pairs
+from tests.support.parameters import pairs
+
+pytestmark = pytest.mark.nightly
 
 STATEMENTS = [
     ("delete from {t} where id = 1", [(2, 2), (3, 3)]),
@@ -59,13 +61,11 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     frame.unpersist()
 
 
-@cases(
+@pytest.mark.parametrize(
     ("call", "ids"),
-    fast=[
+    [
         ("rollback_to_snapshot('db.moved', {first})", [1]),
         ("add_files('db.moved', '`parquet`.`{folder}`')", [1, 2, 4]),
-    ],
-    nightly=[
         ("rollback_to_timestamp('db.moved', timestamp_millis({after_first}))", [1]),
         ("set_current_snapshot('db.moved', {first})", [1]),
         ("set_current_snapshot('db.moved', ref => 'ahead')", [1, 2, 3]),

@@ -10,6 +10,8 @@ import pytest
 from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_python, session_conf
 
+pytestmark = pytest.mark.nightly
+
 DRIVER = """
 import json, logging, socket, sys, threading, time
 from pyspark import InheritableThread
@@ -122,7 +124,6 @@ print(json.dumps({**seen, "secrets": secrets, "shown": json.dumps(shown)}))
 """
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("order", "pinned"), [("theirs first", "true"), ("ours first", "false")])
 def test_streams_of_pyspark_and_requests_of_ours_have_their_own_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, pinned: str

@@ -116,6 +116,7 @@ def test_changes_lead_from_one_snapshot_to_the_next(spark: SparkSession, unique:
         assert not changed(of_case, "DELETE")
 
 
+@pytest.mark.nightly
 def test_net_changes_of_a_part_are_the_difference(spark: SparkSession) -> None:
     frame, cases = of_cases(spark, unique=False)
     net = net_changes(frame.where("_change_ordinal >= 1")).collect()
@@ -126,6 +127,7 @@ def test_net_changes_of_a_part_are_the_difference(spark: SparkSession) -> None:
         assert changed(of_case, "DELETE") == begun - moments[-1]
 
 
+@pytest.mark.nightly
 def test_net_changes_say_when(spark: SparkSession) -> None:
     rows = [(1, "INSERT", n, n) for n in (0, 1, 3)] + [(1, "DELETE", 2, 2), (2, "DELETE", 1, 1)]
     rows += [(3, "INSERT", 0, 0), (3, "DELETE", 1, 1), (3, "INSERT", 1, 1)]
@@ -175,6 +177,7 @@ def test_values_are_equal_or_not(spark: SparkSession) -> None:
     assert [r.v0 for r in remaining_rows if r.case == 0] == ["-0.0"]
 
 
+@pytest.mark.nightly
 def test_maps_have_no_order(spark: SparkSession) -> None:
     maps = "select map('a', 1, 'b', 2) v, 'DELETE' t union all select map('b', 2, 'a', 1), 'INSERT'"
     frame = spark.sql(
@@ -183,6 +186,7 @@ def test_maps_have_no_order(spark: SparkSession) -> None:
     assert without_carry_overs(frame).count() == 0
 
 
+@pytest.mark.nightly
 def test_values_that_cannot_be_compared(spark: SparkSession) -> None:
     frame = spark.sql("select array(parse_json('1')) v")
     with pytest.raises(UnsupportedFeatureError, match="column v is of type variant, whose values"):
@@ -301,6 +305,7 @@ def test_a_view_from_python_stays_as_it_is(session: IcebergSession) -> None:
     assert len(shown(of_branch)) == len(both) // 2 + 2
 
 
+@pytest.mark.nightly
 def test_appends_alone_are_not_sorted(session: IcebergSession) -> None:
     session.spark.sql("create table logs.db.log (id bigint, v string) using iceberg")
     table = session.table("logs.db.log")
@@ -334,6 +339,7 @@ def test_identifier_fields_of_the_table(session: IcebergSession) -> None:
     assert [row[1] for row in call(session, "named")] == ["INSERT", "DELETE", "INSERT"]
 
 
+@pytest.mark.nightly
 def test_rows_that_had_no_lineage_yet(session: IcebergSession) -> None:
     sql = session.spark.sql
     sql(

@@ -13,6 +13,8 @@ from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from tests.support.native_lake import sqlite_lake
 from tests.support.plan_statistics import KnownColumn, known_columns
 
+pytestmark = pytest.mark.nightly
+
 THETA = "apache-datasketches-theta-v1"
 
 

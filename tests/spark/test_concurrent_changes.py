@@ -17,6 +17,8 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.spark_sessions import session_conf, spark_environment
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 TIMES = 2
 STATEMENTS = (
     # Both processes increment the same rows, and each inserts one row of its own.
@@ -52,7 +54,6 @@ def session(
         yield lake_session
 
 
-@pytest.mark.nightly
 def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path) -> None:
     spark, tables = session.spark, {v: f"shared.db.counts_{v}" for v in (2, 3)}
     for version, name in tables.items():

@@ -20,6 +20,8 @@ from tests.support.rest_answers import configured
 from tests.support.spark_sessions import connect_server, run_python
 from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
 
+pytestmark = pytest.mark.nightly
+
 PORTABLE = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -211,7 +213,6 @@ def test_connect_has_the_portable_path_and_one_line_says_so(
     }
 
 
-@pytest.mark.nightly
 def test_tasks_of_a_server_renew_credentials_with_the_tables_token(
     server: str, tmp_path: Path
 ) -> None:

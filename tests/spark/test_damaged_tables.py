@@ -155,6 +155,7 @@ def test_a_vector_with_a_wrong_bit_is_refused(table: Table) -> None:
         read_by_steps(table.location)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", [manifest_list, manifest, data_file])
 def test_a_wrong_byte_is_an_error_of_ours_or_harmless(
     table: Table, part: Callable[[Table], Path]
@@ -168,6 +169,7 @@ def test_a_wrong_byte_is_an_error_of_ours_or_harmless(
     assert rows in (True, [(0,), (2,)])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
@@ -270,6 +272,7 @@ def test_users_see_our_message_for_damage_on_driver_and_executor(
     assert sorted(Path(table.location).rglob("*")) == before
 
 
+@pytest.mark.nightly
 def test_a_table_keeps_working_after_a_read_failed(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path
 ) -> None:
@@ -284,6 +287,7 @@ def test_a_table_keeps_working_after_a_read_failed(
     assert two.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", [-1, 10, 20, 2**62])
 def test_a_size_that_is_not_true_hides_no_row(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path, size: int

@@ -99,6 +99,7 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("spark.sql.codegen.wholeStage", "false"), ("spark.sql.codegen.maxFields", "1")],
@@ -133,6 +134,7 @@ def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession
     assert ids(session, f"select id from {table} where id > 5") == [i for i in live if i > 5]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("lasting", [True, False])
 def test_tasks_at_the_same_time_read_a_vector_once(
     session: IcebergSession, tmp_path: Path, lasting: bool
@@ -237,6 +239,7 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
         probe.task().applyAsLong(0, 1)
 
 
+@pytest.mark.nightly
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
@@ -301,6 +304,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert StorageError.__name__ in str(caught.value)
 
 
+@pytest.mark.nightly
 def test_few_vectors_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +322,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
+@pytest.mark.nightly
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

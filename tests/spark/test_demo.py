@@ -15,6 +15,8 @@ from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.spark_sessions import spark_environment
 
+pytestmark = pytest.mark.nightly
+
 CHAPTERS_OF_REST = 5 if FULL_WORK else 4
 """The fifth chapter is Spark SQL, which reads a bucket in test_s3.py too."""
 # One JVM for both. The servers of the first one are gone when the second one starts over.

@@ -218,6 +218,7 @@ def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line
     assert "Traceback" not in text
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", OF_EVERY_STEP)
 def test_where_iceberg_is_installed_the_portable_path_says_it_first(
     lake: Lake, installed: IcebergSession, name: str
@@ -229,6 +230,7 @@ def test_where_iceberg_is_installed_the_portable_path_says_it_first(
     assert iceberg_error_in(text) == (error, message)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [n for n in AS_FORMAT if FAILURES[n].rows is not None])
 def test_a_native_write_of_the_format_says_it_first(
     lake: Lake, installed: IcebergSession, name: str
@@ -259,6 +261,7 @@ def test_spark_s_own_errors_stay_as_they_are(lake: Lake, installed: IcebergSessi
         lake.spark.sql("selec 1")
 
 
+@pytest.mark.nightly
 def test_an_error_that_nobody_foresaw_has_its_class_and_no_stack(
     lake: Lake, installed: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

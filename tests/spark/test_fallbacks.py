@@ -17,6 +17,8 @@ from tests.amounts import FULL_WORK
 from tests.releases.first_steps import STEPS
 from tests.support.spark_sessions import run_python, spark_environment
 
+pytestmark = pytest.mark.nightly
+
 DRIVER = """
 import json, logging, sys
 from pathlib import Path
@@ -157,7 +159,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
 
 
-@pytest.mark.nightly
 def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
     actual = results[0]
     assert not actual["native"]
@@ -168,7 +169,6 @@ def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]
     assert "portable, by format" in actual["described"]
 
 
-@pytest.mark.nightly
 def test_statements_that_change_rows_are_refused_in_our_words(
     results: list[dict[str, Any]],
 ) -> None:

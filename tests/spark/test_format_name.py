@@ -55,6 +55,7 @@ def test_every_mode_of_save(
     assert len(lake.table(table).snapshots) == 3
 
 
+@pytest.mark.nightly
 def test_the_modes_that_need_no_table_make_one(spark: SparkSession, lake: IcebergSession) -> None:
     for mode in ("ignore", "append", "overwrite"):
         writer(spark, 0).mode(mode).save(f"lake.db.new_by_{mode}")
@@ -193,6 +194,7 @@ def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: Icebe
         spark.sql("drop view of_iceberg")
 
 
+@pytest.mark.nightly
 def test_who_declines_it_and_a_session_without_it_have_the_portable_source(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from tests.services.gcs_connector import connector_jar
 from tests.support.spark_sessions import run_driver
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 pytest.importorskip("obstore")
 
 
@@ -101,7 +103,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.nightly
 def test_tasks_of_the_jvm_use_the_token_of_the_catalog_and_no_other(
     google: GoogleServer, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ if FULL_WORK:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
 def test_other_clauses_and_statements(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (bucket(4, id))"
@@ -139,6 +140,7 @@ def test_other_clauses_and_statements(session: IcebergSession, plans: list[str],
         assert rows_of(session, target) == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
 def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (g)"
@@ -176,6 +178,7 @@ LATE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "mode"),
     # A copy-on-write merge caches its source, so no run-time filter reaches the scan of the target.
@@ -208,6 +211,7 @@ def test_files_are_skipped_by_keys_that_a_running_query_finds(
     assert rows_of(session, target) == expected != before
 
 
+@pytest.mark.nightly
 def test_a_source_that_would_be_read_again_for_a_filter_makes_none(
     session: IcebergSession, plans: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

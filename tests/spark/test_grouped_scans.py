@@ -132,6 +132,7 @@ if FULL_WORK:
     ]
 
 
+@pytest.mark.nightly
 def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
     session: IcebergSession,
 ) -> None:
@@ -287,6 +288,7 @@ def test_what_python_reads_is_not_grouped(
     assert sorted(r.id for r in frame.collect()) == [100, *range(102, 300)]
 
 
+@pytest.mark.nightly
 def test_filters_known_while_a_query_runs_leave_groups(session: IcebergSession) -> None:
     make(session, "left_pruned", "left_plain", "partitioned by (g)")
     make(session, "right_pruned", "right_plain", "partitioned by (g)")
@@ -380,6 +382,7 @@ def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None
     assert "grouped.system.bucket" in names
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("partitioned", "key", "shuffles"), [("bucket(4, id)", "id", 2), ("g", "g", 1)]
 )

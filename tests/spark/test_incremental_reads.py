@@ -82,6 +82,7 @@ def test_what_was_appended_is_read_with_the_columns_of_the_table(
         assert source.load(location).where("id > 11").count() == 2
 
 
+@pytest.mark.nightly
 @BOTH
 def test_what_metadata_tell_is_of_the_range(session: IcebergSession, table: str) -> None:
     frame = between(session, table, 0, 1)
@@ -127,6 +128,7 @@ def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     assert sorted(map(tuple, sums[0].join(again, "g").collect())) == [(1, 11, 11), (2, 12, 12)]
 
 
+@pytest.mark.nightly
 def test_groups_and_late_filters_are_of_the_range(session: IcebergSession) -> None:
     between(session, PARTITIONED, 0, 1).createOrReplaceTempView("of_first")
     between(session, PARTITIONED, 1).createOrReplaceTempView("of_last")

@@ -123,6 +123,7 @@ def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
     assert re.search(r"^rows in all +5\b", output, re.MULTILINE)
 
 
+@pytest.mark.nightly
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
     done = subprocess.run(

@@ -110,6 +110,7 @@ def fresh_environment(folder: Path) -> tuple[Path, Path]:
     return python, packages
 
 
+@pytest.mark.nightly
 def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     assert 'v: [["new"]]' in shown
 
 
+@pytest.mark.nightly
 def test_a_job_that_gets_it_as_a_zip_file_is_native(wheel: Path, tmp_path: Path) -> None:
     """As by `--py-files`: neither the driver's Python nor that of the tasks has the package."""
     python, _ = fresh_environment(tmp_path)

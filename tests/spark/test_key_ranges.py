@@ -18,6 +18,8 @@ from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import pairs
 
+pytestmark = pytest.mark.nightly
+
 MERGE = "merge into {t} t using (select * from changes where kind = 'x') s on "
 CHANGED = "when matched then update set v = s.v"
 STATEMENTS = {

@@ -70,6 +70,7 @@ def test_a_file_beside_the_table_is_read_unless_restricted(
             assert sorted(again.collect()) == [(0,), (7,)]
 
 
+@pytest.mark.nightly
 def test_a_session_restricts_also_what_the_portable_path_reads(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path
 ) -> None:
@@ -117,6 +118,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield session
 
 
+@pytest.mark.nightly
 def test_a_catalogs_tables_are_read_as_session_and_catalog_say(
     spark: SparkSession, lake: IcebergSession, other: Table
 ) -> None:

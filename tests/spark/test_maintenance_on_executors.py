@@ -15,6 +15,8 @@ from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_driver
 
+pytestmark = pytest.mark.nightly
+
 MASTER = "local-cluster[2,1,512]"
 ROWS = 3000
 DELETED = (0, 1, 2, 1000, 2999)
@@ -76,7 +78,6 @@ def make(catalog: TableCatalog, name: str) -> Table:
     return table
 
 
-@pytest.mark.nightly
 def test_executors_do_the_work_of_call(tmp_path: Path) -> None:
     warehouse = tmp_path / "warehouse"
     catalog = load_catalog(

@@ -20,6 +20,8 @@ from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.table_integrity import table_problems
 
+pytestmark = pytest.mark.nightly
+
 THREADS = 16 if FULL_WORK else 8
 PREFIX = "spark.sql.catalog.many"
 SHARED = "many.db.shared"
@@ -193,7 +195,6 @@ def session_of(spark: SparkSession, number: int) -> SparkSession:
     return new_session
 
 
-@pytest.mark.nightly
 def test_every_answer_is_right_while_others_change_tables(lake: IcebergSession) -> None:
     spark = lake.spark
     spark.sql(

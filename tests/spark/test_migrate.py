@@ -141,6 +141,7 @@ def test_only_files_that_spark_reads_are_in_it(session: SparkSession, db: str) -
         assert rows(session, f"{db}.{table}") == expected
 
 
+@pytest.mark.nightly
 def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, folder: Path) -> None:
     for name in ("one", "two", "three"):
         session.sql(f"CREATE TABLE {db}.{name} USING parquet AS SELECT 1 AS id")
@@ -270,6 +271,7 @@ def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
     assert rows(session, f"{db}.t") == expected
 
 
+@pytest.mark.nightly
 def test_another_writer_takes_the_name_meanwhile(
     session: SparkSession, db: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> Non
     assert numbers["DELETE"] < numbers["INSERT"]
 
 
+@pytest.mark.nightly
 @BOTH
 def test_files_that_cannot_matter_are_not_read(
     session: IcebergSession, mode: str, tmp_path: Path

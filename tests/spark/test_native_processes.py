@@ -241,6 +241,7 @@ def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
         assert answered[deletes_read_by] == READ_BY_EXECUTORS, deletes_read_by
 
 
+@pytest.mark.nightly
 def test_an_executor_decodes_bitmaps_once_for_all_tasks(answered: dict[str, Any]) -> None:
     assert {task for task, _ in answered["decoded"]} == set(range(8))
     assert len({which for _, which in answered["decoded"]}) == 1
@@ -259,6 +260,7 @@ def test_rows_of_a_task_that_fails_are_written_by_its_next_attempt(
     check_retried_table(folder, driver)
 
 
+@pytest.mark.nightly
 def test_without_janino_the_portable_path_serves(
     spark: SparkSession,
     tmp_path: Path,

@@ -129,6 +129,7 @@ def test_views_with_different_filters_on_one_frame(lake: Lake) -> None:
     assert frame.filter("id < 3").union(frame.filter("id > 27")).count() == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("adaptive", "ansi"), [("true", "false"), ("false", "true")])
 def test_adaptive_execution_and_ansi_on_and_off(lake: Lake, adaptive: str, ansi: str) -> None:
     settings = {"spark.sql.adaptive.enabled": adaptive, "spark.sql.ansi.enabled": ansi}
@@ -173,6 +174,7 @@ def test_a_cached_frame_stays_until_it_is_refreshed(lake: Lake) -> None:
     assert lake.spark.table("lake.db.changed").count() == 10
 
 
+@pytest.mark.nightly
 def test_small_tasks_of_ours_share_a_task_and_pass_no_other_worker(lake: Lake) -> None:
     table = create(lake.session, "lake.db.appended")
     for i in range(20):
@@ -191,6 +193,7 @@ PRUNED_BY = {
 }
 
 
+@pytest.mark.nightly
 def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -> None:
     rows = lake.spark.range(100, numPartitions=1).selectExpr("id", "id % 40 as p")
     rows.write.partitionBy("p").parquet(str(tmp_path / "facts"))
@@ -209,6 +212,7 @@ def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -
             assert joined.count() == expected
 
 
+@pytest.mark.nightly
 def test_a_filter_at_run_time_knows_files_by_another_scheme(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +242,7 @@ def test_a_filter_at_run_time_knows_files_by_another_scheme(
     assert 0 < len(answered) < 8
 
 
+@pytest.mark.nightly
 def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
     table = create(lake.session, "lake.db.parts", "partitioned by (g)")
     table.append(arrow(range(30)))

@@ -22,6 +22,8 @@ from tests.support.frames import refusal
 from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 PREFIX = "spark.sql.catalog.stores"
 BUCKETS_OF_THE_JVM = """
 import java.io.File;

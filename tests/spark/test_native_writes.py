@@ -245,6 +245,7 @@ def test_a_job_that_fails_leaves_no_folder(spark: SparkSession, lake: IcebergSes
     assert writers_of(lake, t) == {"parquet-mr"}
 
 
+@pytest.mark.nightly
 def test_writes_into_one_table_at_once(spark: SparkSession, lake: IcebergSession) -> None:
     t = "fast.db.shared"
     spark.sql(f"create table {t} (id bigint, g bigint) using iceberg partitioned by (g)")
@@ -263,6 +264,7 @@ def test_writes_into_one_table_at_once(spark: SparkSession, lake: IcebergSession
     assert [p for p in files_of(lake, t) if p.is_dir() and p.name.startswith("writing")] == []
 
 
+@pytest.mark.nightly
 def test_many_files_are_read_by_a_job(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

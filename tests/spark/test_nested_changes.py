@@ -71,6 +71,7 @@ def test_statements_store_fields_by_name(session: IcebergSession, kind: str, mod
         assert contents(session, name) == rows, what
 
 
+@pytest.mark.nightly
 def test_a_cached_table(session: IcebergSession) -> None:
     name, spark = make(session), session.spark
     spark.sql(f"cache table {name}")
@@ -180,6 +181,7 @@ FAILING = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_no_message_shows_a_name_of_ours(session: IcebergSession, mode: str) -> None:
     """Messages name columns and expressions of the statement alone."""

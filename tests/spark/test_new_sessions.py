@@ -87,6 +87,7 @@ def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way:
     assert is_native(WAYS[way](first), path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", WAYS)
 def test_secrets_are_hidden_where_nobody_installed(lake: IcebergSession, way: str) -> None:
     created = WAYS[way](lake.spark)
@@ -100,6 +101,7 @@ def test_secrets_are_hidden_where_nobody_installed(lake: IcebergSession, way: st
     assert ("of_mine" in hidden) == (way != "clone")
 
 
+@pytest.mark.nightly
 def test_a_session_without_iceberg_makes_such_sessions(lake: IcebergSession) -> None:
     path = lake.table("made.db.t").location
     parent = lake.spark.newSession()
@@ -115,6 +117,7 @@ def test_a_session_without_iceberg_makes_such_sessions(lake: IcebergSession) -> 
     assert is_native(lake.spark.newSession(), path)
 
 
+@pytest.mark.nightly
 def test_the_first_statement_of_a_session_from_before_may_be_an_update(
     lake: IcebergSession,
 ) -> None:
@@ -206,6 +209,7 @@ def handle_of(session: IcebergSession) -> str:
     return session.bridge.session_handle
 
 
+@pytest.mark.nightly
 def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     one = lake.spark.newSession()
     same = at_once(THREADS, lambda _: install(one))
@@ -220,6 +224,7 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
         session.uninstall()
 
 
+@pytest.mark.nightly
 def test_sessions_that_are_dropped_are_not_kept(
     lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

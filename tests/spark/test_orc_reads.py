@@ -59,6 +59,7 @@ def test_both_ways_of_reading_orc_have_the_rows_of_parquet(
         assert read(orc, requests).rows == read_by_steps(parquet, requests).rows
 
 
+@pytest.mark.nightly
 def test_old_dates_are_read_by_python(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path
 ) -> None:

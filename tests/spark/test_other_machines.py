@@ -6,7 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.spark_sessions import run_process
+
+pytestmark = pytest.mark.nightly
 
 PROGRAM = """
 import json, sys

@@ -13,9 +13,10 @@ from iceberg_pyspark.catalogs.rest.scan_planning import ScanPlanning
 from tests.amounts import FULL_WORK
 from tests.support.deleted_rows import delete_rows
 from tests.support.frames import append_rows
-from tests.support.parameters import cases
 from tests.support.read_paths import Read
 from tests.support.rows import spark_rows
+
+pytestmark = pytest.mark.nightly
 
 TABLES = ("planned.two", "planned.three", "planned.keys")
 FILTERS = ("", "g = 1 AND v IS NOT NULL", *(["id > 12"] if FULL_WORK else []))
@@ -77,7 +78,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.usefixtures("session")
-@cases("read_path", fast=["portable"], nightly=["native"], indirect=True)
+@pytest.mark.parametrize("read_path", ["portable", "native"], indirect=True)
 def test_rows_of_the_data_source(read: Read, rest_uri: str, planned: list[Any]) -> None:
     # The third table has equality deletes. A server does not return their sequence numbers, so
     # Python workers read the table even where the other tables are read natively.

@@ -110,6 +110,7 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*position_deletes.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("factory", ["FALLBACK", "NO_CODEGEN"])
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
     session: IcebergSession, factory: str
@@ -179,6 +180,7 @@ def read_at_the_same_time(
     return at_once(len(tasks), run)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("lasting", [True, False])
 def test_tasks_at_the_same_time_read_a_file_once_for_all_data_files(
     session: IcebergSession, tmp_path: Path, lasting: bool
@@ -223,6 +225,7 @@ def test_a_file_too_large_to_hold_is_read_for_one_data_file_at_a_time(
     assert _bytes_read(session.spark) == before
 
 
+@pytest.mark.nightly
 def test_files_of_more_records_than_can_be_held_are_read_by_data_file(
     session: IcebergSession, tmp_path: Path
 ) -> None:
@@ -418,6 +421,7 @@ def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
     assert ids(session, f"select id from {table} where s <> ''") == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("vectors", ["by the driver", "by executors"])
 def test_a_vector_counts_alone_and_others_beside_it(
     session: IcebergSession, vectors: str, monkeypatch: pytest.MonkeyPatch
@@ -489,6 +493,7 @@ def test_a_file_that_the_table_may_not_read_is_refused(
     assert LocationRefusedError.__name__ in f"{caught.value!r} {caught.value}"
 
 
+@pytest.mark.nightly
 def test_a_number_of_records_that_is_not_true_changes_nothing(session: IcebergSession) -> None:
     """As in Python, the rows in the file count, not the number in the manifest."""
     table = session.table(make(session, "miscounted"))
@@ -508,6 +513,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert "StorageError" in str(caught.value)
 
 
+@pytest.mark.nightly
 def test_few_deletes_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,6 +529,7 @@ def test_few_deletes_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("reached", ["none", "some"])
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, reached: str

@@ -317,6 +317,7 @@ def test_they_are_described(spark: SparkSession, folder: Path) -> None:
     assert PROCEDURES["expire_snapshots"].help in str(described)
 
 
+@pytest.mark.nightly
 def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Path) -> None:
     remaining = load_catalog(
         "kept", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
@@ -356,6 +357,7 @@ def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
         spark.sql("DROP NAMESPACE plain CASCADE")
 
 
+@pytest.mark.nightly
 def test_files_of_sparks_own_tables(spark: SparkSession, folder: Path, plain: str) -> None:
     rows = sorted(map(str, spark.table("plain.p").collect()))
     assert len(rows) == 2

@@ -10,6 +10,8 @@ import pytest
 from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.spark_sessions import run_driver, standalone_cluster
 
+pytestmark = pytest.mark.nightly
+
 ON_A_CLUSTER = '''
 import json, sys, time
 from pyspark.sql import SparkSession
@@ -49,7 +51,6 @@ print(json.dumps(found))
 '''
 
 
-@pytest.mark.nightly
 def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(FAIL_ONCE + ON_A_CLUSTER, encoding="utf-8")

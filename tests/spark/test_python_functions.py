@@ -67,6 +67,7 @@ def test_delete_and_update(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(2, "bbbb"), (4, "ll"), (13, "CC")]
 
 
+@pytest.mark.nightly
 @cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 def test_merge(session: IcebergSession, table: str) -> None:
     spark = session.spark

@@ -100,6 +100,7 @@ def test_metadata_columns_are_read_when_asked_for(read: Read, events: Path) -> N
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_row_lineage_is_null_before_version_3(read: Read, tmp_path: Path, version: int) -> None:
     properties = {"format-version": str(version)}
@@ -268,6 +269,7 @@ def test_a_tag_is_no_branch_and_the_reverse(history: Table) -> None:
         read_by_steps(history.location, {"snapshot-id": 1})
 
 
+@pytest.mark.nightly
 def test_a_projection_applies_to_the_snapshot_read(read: Read, history: Table) -> None:
     assert read(history.location, {"tag": "first", "columns": "id"}).rows == [(1,)]
     with pytest.raises(IcebergError, match="note"):

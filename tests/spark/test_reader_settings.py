@@ -16,6 +16,8 @@ from tests.support.frames import append_rows, create_path_table, load, rows_of
 from tests.support.native_lake import plan_of
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 SETTINGS = {
     "spark.sql.parquet.enableVectorizedReader": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",

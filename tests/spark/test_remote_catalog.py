@@ -33,6 +33,7 @@ def session(spark: SparkSession, rest_uri: str) -> Iterator[SparkSession]:
     installed.uninstall()
 
 
+@pytest.mark.nightly
 def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
     session: SparkSession, rest_uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

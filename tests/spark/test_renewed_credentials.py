@@ -17,10 +17,11 @@ from tests.services.gcs_connector import connector_jar
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.hadoop_azure import abfs_jar
 from tests.support.expiring_keys import REFUSAL
-from tests.support.parameters import cases
 from tests.support.spark_sessions import SPARK_HOME, run_driver, standalone_cluster
 from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
 from tests.support.vending_stores import VendingStore, azure_store, google_store
+
+pytestmark = pytest.mark.nightly
 
 pytest.importorskip("obstore")
 
@@ -137,7 +138,7 @@ print(json.dumps({"application": spark.sparkContext.applicationId, **results}))
 """
 
 
-@cases("kind", fast=["local-cluster[1,3,768]"], nightly=["standalone"])
+@pytest.mark.parametrize("kind", ["local-cluster[1,3,768]", "standalone"])
 def test_tasks_renew_credentials_by_the_driver(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
 
+pytestmark = pytest.mark.nightly
+
 
 def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     session = ice.install(spark)
@@ -39,7 +41,6 @@ def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
         session.uninstall()
 
 
-@pytest.mark.nightly
 def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": rest_uri}
     rows = spark.range(5).selectExpr("id", "id * 2 AS twice")

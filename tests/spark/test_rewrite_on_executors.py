@@ -129,6 +129,7 @@ def test_in_little_memory(
     assert falls == 1
 
 
+@pytest.mark.nightly
 def test_sampled_files_without_rows(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +176,7 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
     assert len(rows(spark, table)) == 7200
 
 
+@pytest.mark.nightly
 @cases("order", fast=["a"], nightly=[None])
 def test_jobs_are_in_the_group_of_the_caller(
     spark: SparkSession, folder: Path, order: str | None

@@ -248,6 +248,7 @@ def test_two_source_rows_on_one_row_are_an_error(
     assert t.merge_into(twice, "t.id = s.id").whenMatched().delete().merge().deleted == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_rows_that_a_source_meets_stay_where_clauses_are_about_others(
     session: IcebergSession, table: Callable[..., SparkTable], mode: str
@@ -280,6 +281,7 @@ def test_whole_files_go_without_being_read(
     assert len(job.targets) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_merge_reads_what_its_source_can_meet(
     session: IcebergSession,
@@ -305,6 +307,7 @@ def test_a_merge_reads_what_its_source_can_meet(
     assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("partitioned", "question_count"), [("bucket(2, id)", 0), ("g", 1)])
 def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, partitioned: str, question_count: int
@@ -331,6 +334,7 @@ def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
     assert {r.id: r.s for r in spark.table(name).collect()} == expected
 
 
+@pytest.mark.nightly
 def test_a_small_source_is_looked_up_before_an_outer_join(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +370,7 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     assert contents(t) == expected_rows
 
 
+@pytest.mark.nightly
 def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +461,7 @@ def test_commits_of_others(
     assert contents(t) == {**expected, 15: "15"}
 
 
+@pytest.mark.nightly
 def test_values_are_stored_as_ansi_sql_asks(
     session: IcebergSession, table: Callable[..., SparkTable]
 ) -> None:
@@ -483,6 +489,7 @@ def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., Sp
     assert [tuple(r) for r in actual] == [(4, 0, "four", 4.5), (40, 0, "forty", 0.5)]
 
 
+@pytest.mark.nightly
 def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
     session: IcebergSession, table: Callable[..., SparkTable]
 ) -> None:
@@ -512,6 +519,7 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
     assert sorted(r.id for r in filtered.collect()) == [9, 10, 11]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_null_structs_with_required_fields_are_written_anew(

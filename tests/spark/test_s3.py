@@ -27,6 +27,8 @@ from tests.support.s3_application import LAYOUTS
 from tests.support.secret_forms import found_in
 from tests.support.spark_sessions import run_process
 
+pytestmark = pytest.mark.nightly
+
 pytest.importorskip("obstore")
 
 PREFIX = "spark.sql.catalog.bucket"

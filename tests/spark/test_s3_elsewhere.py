@@ -14,8 +14,9 @@ import pytest
 from iceberg_pyspark import SnapshotSelector, load_catalog
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import S3Server, s3_server
-from tests.support.parameters import cases
 from tests.support.spark_sessions import run_driver, standalone_cluster
+
+pytestmark = pytest.mark.nightly
 
 pytest.importorskip("obstore")
 
@@ -72,7 +73,7 @@ def catalog_properties(folder: Path, s3: S3Server) -> dict[str, str]:
     return {"type": "sql", "uri": uri, "warehouse": warehouse, **s3.properties()}
 
 
-@cases("kind", fast=[], nightly=["local-cluster[1,2,768]", "standalone"])
+@pytest.mark.parametrize("kind", ["local-cluster[1,2,768]", "standalone"])
 def test_executors_read_and_write_natively_and_by_python(
     s3: S3Server, tmp_path: Path, kind: str
 ) -> None:

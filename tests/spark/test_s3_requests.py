@@ -13,6 +13,8 @@ from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import s3_server
 from tests.support.spark_sessions import run_driver
 
+pytestmark = pytest.mark.nightly
+
 pytest.importorskip("obstore")
 
 PROGRAM = """
@@ -89,7 +91,6 @@ FILES = 2
 STREAM = "spark.hadoop.fs.s3a.input.stream.type"
 
 
-@pytest.mark.nightly
 def test_a_data_file_is_opened_without_a_look(tmp_path: Path) -> None:
     """A file takes three requests: the end of its footer, the footer, and the rows."""
     script = tmp_path / "driver.py"

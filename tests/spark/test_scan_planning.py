@@ -101,6 +101,7 @@ def plainly(session: IcebergSession, query: str) -> tuple[DataFrame, list[PlainR
         return frame, spark_rows(frame.collect())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("rows", "batch"),
     [(20, 128), (200, 200), (5000, 4096)],
@@ -151,6 +152,7 @@ def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
     assert number(whole, "resultDataFiles") == files
 
 
+@pytest.mark.nightly
 def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
     """A dimension table that is a native scan is broadcast once; its keys select the fact files."""
     facts = shared(session, "partitioned by (g)")
@@ -166,6 +168,7 @@ def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
     assert "ReusedExchange" in plan_of(frame)
 
 
+@pytest.mark.nightly
 def test_a_side_without_rows_skips_all_files(session: IcebergSession) -> None:
     table = shared(session, "partitioned by (g)")
     query = (
@@ -209,6 +212,7 @@ def test_deleted_rows_stay_deleted_where_files_are_skipped(session: IcebergSessi
     assert number(frame, "runtimeSkippedDataFiles") == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "condition",
     [
@@ -224,6 +228,7 @@ def test_subqueries_on_what_files_are_skipped_by(session: IcebergSession, condit
     same(session, f"select id, g from {{t}} where {condition}", table)
 
 
+@pytest.mark.nightly
 def test_what_python_reads_is_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +247,7 @@ def test_what_python_reads_is_in_the_same_plan(
     assert number(frame, "resultDataFiles") == 1
 
 
+@pytest.mark.nightly
 def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +308,7 @@ def settings_of(conf: Any) -> dict[str, str]:
     return lines
 
 
+@pytest.mark.nightly
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     make(session, "reused", "partitioned by (bucket(4, id))")
     spark = session.spark

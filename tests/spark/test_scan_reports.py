@@ -16,6 +16,8 @@ from tests.support.native_lake import plan_of
 from tests.support.reporting_server import ReportingServer, reports
 from tests.support.rest_answers import configured
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def reported(tmp_path: Path) -> Iterator[tuple[ReportingServer, TestServer]]:

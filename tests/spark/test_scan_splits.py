@@ -196,12 +196,14 @@ def test_wrong_offsets_lose_no_row(session: IcebergSession) -> None:
         assert sorted(frame.toArrow()["id"].to_pylist()) == everything
 
 
+@pytest.mark.nightly
 def test_a_file_counts_for_what_it_costs_to_open(session: IcebergSession) -> None:
     assert len(read(session, split_size=64 * MIB, file_open_cost=0)) == 1
     assert len(read(session, split_size=64 * MIB, file_open_cost=33 * MIB)) == FILES // 2
     assert len(read(session, split_size=64 * MIB, file_open_cost=64 * MIB)) == FILES
 
 
+@pytest.mark.nightly
 def test_neighbours_of_the_plan_are_read_by_one_task(session: IcebergSession) -> None:
     spark = session.spark
     spark.sql("create table split.db.ordered (p int, u string) using iceberg partitioned by (p)")
@@ -260,6 +262,7 @@ def test_a_size_of_one_byte_does_not_make_a_task_of_every_byte(
     assert FILES < len(tasks) <= sum(sizes) // 4096 + FILES
 
 
+@pytest.mark.nightly
 def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
     session: IcebergSession, settings: ExitStack
 ) -> None:

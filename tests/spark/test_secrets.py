@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
@@ -41,6 +42,7 @@ def setting_of_documentation() -> str:
     return result[1]
 
 
+@pytest.mark.nightly
 def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")

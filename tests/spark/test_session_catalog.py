@@ -118,6 +118,7 @@ def test_each_kind_is_altered_renamed_and_dropped_where_it_is(
         session.table(f"{db}.ice2")
 
 
+@pytest.mark.nightly
 def test_tables_of_queries_and_of_writers(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice USING iceberg AS SELECT 1 AS id")
     session.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 2 AS id")
@@ -194,6 +195,7 @@ def test_rows_are_not_saved_where_an_iceberg_table_hides_them(
     assert tables(session, db) == []
 
 
+@pytest.mark.nightly
 def test_show_table_extended_has_both_kinds(session: SparkSession, db: str) -> None:
     """dbt and SQLMesh learn from this statement alone which tables exist."""
     session.sql(f"CREATE TABLE {db}.ice (id INT, s STRUCT<a: STRING NOT NULL>) USING iceberg")
@@ -244,6 +246,7 @@ def test_show_table_extended_has_both_kinds(session: SparkSession, db: str) -> N
     session.catalog.dropTempView(f"{db}_temporary")
 
 
+@pytest.mark.nightly
 def test_an_iceberg_table_comes_before_a_table_that_another_session_gave_its_name(
     spark: SparkSession, session: SparkSession, db: str
 ) -> None:
@@ -287,6 +290,7 @@ def test_sparks_own_catalog_keeps_no_iceberg_table(spark: SparkSession) -> None:
     installed.uninstall()
 
 
+@pytest.mark.nightly
 def test_a_namespace_may_be_in_one_or_in_both(
     session: SparkSession, db: str, tmp_path: Path
 ) -> None:
@@ -318,6 +322,7 @@ def test_a_namespace_may_be_in_one_or_in_both(
     assert ("Comment", "mine") in described
 
 
+@pytest.mark.nightly
 def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"INSERT INTO {db}.ice VALUES (1)")

@@ -21,6 +21,8 @@ from tests.support.signing_catalog import (
     signing_catalog,
 )
 
+pytestmark = pytest.mark.nightly
+
 PREFIX = "spark.sql.catalog.signed"
 
 
@@ -31,7 +33,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SigningCatalog]
         yield catalog
 
 
-@pytest.mark.nightly
 def test_python_creates_appends_reads_and_deletes(server: SigningCatalog) -> None:
     lake = ice.load_catalog("signed", **server.properties)
     lake.create_namespace("py")

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_lake
-from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
+
+pytestmark = pytest.mark.nightly
 
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 ROWS = """
@@ -134,7 +135,7 @@ def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     compared(session, "filtered", query)
 
 
-@cases("seed", fast=[0, 1], nightly=[*(n for n in range(2, 10))])
+@pytest.mark.parametrize("seed", [0, 1, *(n for n in range(2, 10))])
 def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
     chance = random.Random(seed)
     columns = ("id", "g", "s", "m", "t")
@@ -158,7 +159,6 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
         compared(session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}")
 
 
-@pytest.mark.nightly
 def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> None:
     """Whatever the split size is, such a file is one split, so that its rows stay in order."""
     make(session, "one_row_group", "id", "bucket(2, id)")

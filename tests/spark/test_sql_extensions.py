@@ -129,6 +129,7 @@ def test_errors_are_those_that_spark_gives(spark: SparkSession, lake: IcebergSes
         spark.sql("alter table lake.db.refused set tblproperties ('identifier-fields'='id')")
 
 
+@pytest.mark.nightly
 def test_statements_with_variables_and_parameters_are_parsed(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -140,6 +141,7 @@ def test_statements_with_variables_and_parameters_are_parsed(
     assert rows.collect() == [(1,)]
 
 
+@pytest.mark.nightly
 def test_sessions_that_spark_makes_parse_too(spark: SparkSession, lake: IcebergSession) -> None:
     table = create_table(spark, lake, "elsewhere")
     other = spark.newSession()
@@ -168,6 +170,7 @@ def test_a_session_without_iceberg_has_its_own_parser(
     install(other).uninstall()
 
 
+@pytest.mark.nightly
 def test_where_spark_keeps_its_parser_the_session_takes_the_statements(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

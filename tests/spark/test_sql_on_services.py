@@ -18,7 +18,8 @@ from tests.services.glue import glue_server
 from tests.services.hdfs import hdfs_server
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.postgres import postgres
-from tests.support.parameters import cases
+
+pytestmark = pytest.mark.nightly
 
 Start = Callable[[ExitStack, Path], dict[str, str]]
 
@@ -44,9 +45,9 @@ def hadoop(services: ExitStack, folder: Path) -> dict[str, str]:
     return {"type": "hadoop", "warehouse": f"{server.root}/lake"}
 
 
-HADOOP = pytest.param(hadoop, marks=pytest.mark.nightly)
-HIVE = pytest.param(hive, marks=pytest.mark.nightly)
-SQL = pytest.param(sql, marks=pytest.mark.nightly)
+HADOOP = pytest.param(hadoop)
+HIVE = pytest.param(hive)
+SQL = pytest.param(sql)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def service(
             spark.conf.unset(key)
 
 
-@cases("version", fast=[3], nightly=[2])
+@pytest.mark.parametrize("version", [3, 2])
 def test_a_table_from_create_to_purge(spark: SparkSession, service: Service, version: int) -> None:
     db, table = f"{service.name}.v{version}", f"{service.name}.v{version}.t"
 

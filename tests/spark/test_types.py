@@ -161,6 +161,7 @@ def test_every_type_is_read_at_every_level(spark: SparkSession, everything: Path
     assert by_id(rows_of(spark, everything)) == every_row_shown()
 
 
+@pytest.mark.nightly
 def test_every_type_that_spark_reads_by_itself(read: Read, everything: Path) -> None:
     # Spark reads uuid as string, fixed as binary and time as nanoseconds, so Python converts these.
     names = [f.name for f in path_table(everything).schema.fields]

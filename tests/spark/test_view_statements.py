@@ -97,6 +97,7 @@ def test_a_view_is_created_replaced_and_dropped(spark: SparkSession, folder: Pat
     spark.sql("DROP VIEW made.db.v")
 
 
+@pytest.mark.nightly
 def test_names_of_a_query_are_those_of_the_session_that_created_it(
     spark: SparkSession, folder: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_names_of_a_query_are_those_of_the_session_that_created_it(
         spark.sql(f"DROP VIEW made.db.{name}")
 
 
+@pytest.mark.nightly
 def test_columns_are_those_that_the_query_had_at_first(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE TABLE made.db.grows AS SELECT 1 AS id, 'a' AS s")
     spark.sql("CREATE VIEW made.db.every AS SELECT * FROM made.db.grows")

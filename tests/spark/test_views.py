@@ -212,6 +212,7 @@ def create_ordinary_views(spark: SparkSession) -> None:
     spark.sql("CREATE OR REPLACE VIEW views.db.second AS SELECT * FROM views.db.first")
 
 
+@pytest.mark.nightly
 def test_views_may_be_deep(spark: SparkSession, create: Create) -> None:
     create("column0", "a INT", "WITH column9 AS (SELECT 1 AS a) SELECT * FROM column9")
     for level in range(1, 13):

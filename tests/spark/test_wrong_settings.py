@@ -75,6 +75,7 @@ def refusal(frame_of: object) -> str:
     return str(e.value).splitlines()[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("value", ["x", "", "1.5", "99999999999999999999", "least"])
 @pytest.mark.parametrize(("name", "least"), [("split-size", 1), ("lookback", 1)])
 def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, value: str) -> None:
@@ -167,6 +168,7 @@ def table_says(session: IcebergSession, name: str, properties: Mapping[str, str]
     return f"wrong.db.{name}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
