@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
+from tests.support.parameters import cases
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def contents(table: SparkTable) -> dict[int, str]:
     return {r.id: r.s for r in rows}
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 def test_a_tables_methods(session: IcebergSession, mode: str) -> None:
     t = branched(session, "methods", mode)
     expected = {i: str(i) for i in range(10)}

@@ -86,7 +86,7 @@ def changed(rows: list[Any], *types: str, **metadata_columns: int) -> Counter[An
     )
 
 
-@pytest.mark.parametrize("unique", [True, False])
+@cases("unique", fast=[False], nightly=[True])
 def test_changes_lead_from_one_snapshot_to_the_next(spark: SparkSession, unique: bool) -> None:
     frame, cases = of_cases(spark, unique=unique)
     actual = without_carry_overs(frame).collect()
@@ -245,8 +245,8 @@ NET = [("INSERT", *row) for row in ((1, "a"), (2, "b"), (4, "c"), (9, "n"))]
 
 @cases(
     ("version", "mode"),
-    fast=[(3, "merge-on-read"), (3, "copy-on-write"), (2, "merge-on-read")],
-    nightly=[(2, "copy-on-write")],
+    fast=[(3, "merge-on-read")],
+    nightly=[(3, "copy-on-write"), (2, "merge-on-read"), (2, "copy-on-write")],
 )
 def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) -> None:
     name = f"v{version}_{mode.replace('-', '_')}"

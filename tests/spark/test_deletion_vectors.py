@@ -28,6 +28,7 @@ from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
 from tests.support.threads import at_once
 from tests.unit.storage.test_deletion_vectors import framed, vector_of
@@ -73,7 +74,7 @@ def ids(session: IcebergSession, query: str) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
-@pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
+@cases("clauses", fast=[""], nightly=["partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_of_many_files_with_one_puffin_file(
     session: IcebergSession, clauses: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,13 +271,15 @@ def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
     assert ids(session, f"select id from {table} where s <> ''") == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changed", "message"),
-    [
+    fast=[
         ({"record_count": 9}, "deletes 2 rows, its manifest entry says 9"),
+        ({"content_size_in_bytes": 2**40}, "no file has a vector of 1099511627776 bytes"),
+    ],
+    nightly=[
         ({"content_offset": 5}, "deletion vector at 5 of"),
         ({"content_offset": -1}, "deletion vector at -1 of"),
-        ({"content_size_in_bytes": 2**40}, "no file has a vector of 1099511627776 bytes"),
         ({"content_size_in_bytes": 10**6}, "1000000 bytes from there are outside the file"),
         ({"file_path": "s3://elsewhere/v.puffin"}, "may only read files of its own store"),
     ],

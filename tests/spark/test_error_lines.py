@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.parameters import cases
 
 PREFIX = "spark.sql.catalog.said"
 ROWS = pa.table({"id": pa.array([4], pa.int64()), "v": ["d"], "p": pa.array([1], pa.int32())})
@@ -198,7 +199,7 @@ def text_of(action: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", AS_FORMAT)
+@cases("name", fast=OF_EVERY_STEP, nightly=[n for n in AS_FORMAT if n not in OF_EVERY_STEP])
 def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line(
     lake: Lake, name: str
 ) -> None:

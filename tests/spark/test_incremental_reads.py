@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 PLAIN = "steps.db.plain"
 PARTITIONED = "steps.db.partitioned"
-BOTH = pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
+BOTH = cases("table", fast=[PARTITIONED], nightly=[PLAIN])
 
 
 @pytest.fixture(scope="module")

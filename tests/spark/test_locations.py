@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from tests.support.file_commits import commit_append
 from tests.support.frames import create_path_table, load, refusal
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import cases
 from tests.support.read_paths import Read, ReadPath
 from tests.support.spark_settings import configured
 
@@ -49,9 +50,10 @@ def other(tmp_path: Path) -> Table:
     return create_path_table(tmp_path / "other", "id BIGINT", [{"id": 7}])
 
 
-@pytest.mark.parametrize(
+@cases(
     "spelled",
-    ["{folder}/data/{name}", "file://{folder}/data/{name}", "{table}/../other/data/{name}"],
+    fast=["{table}/../other/data/{name}"],
+    nightly=["{folder}/data/{name}", "file://{folder}/data/{name}"],
 )
 def test_a_file_beside_the_table_is_read_unless_restricted(
     spark: SparkSession, read_path: ReadPath, read: Read, table: Table, other: Table, spelled: str
@@ -154,9 +156,10 @@ def test_data_goes_to_the_tables_own_store_only(
     assert spark.table("lake.db.moved").count() == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "statement",
-    ["create table lake.db.new", "replace table lake.db.old", "insert into lake.db.old"],
+    fast=["create table lake.db.new"],
+    nightly=["replace table lake.db.old", "insert into lake.db.old"],
 )
 def test_a_query_writes_to_another_store_only_where_the_session_allows_it(
     spark: SparkSession, lake: IcebergSession, statement: str

@@ -22,6 +22,7 @@ from iceberg_pyspark.table.commits.add_files import FileImport
 from tests.amounts import FULL_WORK
 from tests.support.killed_migration import die_at
 from tests.support.native_lake import session_catalog
+from tests.support.parameters import cases
 
 PREFIX = "spark.sql.catalog.spark_catalog"
 _numbers = itertools.count()
@@ -199,7 +200,7 @@ if FULL_WORK:
     FAILURES += [(0, False), (1, True)]
 
 
-@pytest.mark.parametrize("is_managed", [True, False])
+@cases("is_managed", fast=[True], nightly=[False])
 def test_whatever_step_fails_the_table_is_as_it_was(
     session: SparkSession,
     db: str,

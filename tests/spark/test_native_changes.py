@@ -12,6 +12,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import FULL_WORK
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.rows import spark_rows
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -68,7 +69,7 @@ def portably(session: IcebergSession, mode: str) -> DataFrame:
     return session.spark.read.format("iceberg-py").load(f"{location}#changes")
 
 
-BOTH = pytest.mark.parametrize("mode", MODES)
+BOTH = cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 
 
 CONDITIONS = [
@@ -86,8 +87,8 @@ if FULL_WORK:
     ]
 
 
-@pytest.mark.parametrize("mode", [*MODES, *(f for f in FORMATS)])
-@pytest.mark.parametrize("conditions", [["true"], CONDITIONS])
+@cases("mode", fast=["merge-on-read", "orc"], nightly=["copy-on-write", "avro"])
+@cases("conditions", fast=[CONDITIONS], nightly=[["true"]])
 def test_rows_as_the_portable_reader_has_them(
     session: IcebergSession, mode: str, conditions: list[str]
 ) -> None:

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.native_read.filters import remaining_locations
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.native_lake import plan_of, sqlite_conf
+from tests.support.parameters import cases
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
@@ -113,7 +114,7 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@cases("query", fast=QUERIES[:2], nightly=QUERIES[2:])
 def test_queries_of_every_shape(lake: Lake, query: str) -> None:
     same_rows(lake.spark, query)
 

@@ -21,6 +21,7 @@ from iceberg_pyspark.spark.requests.sessions import MAX_RECENT_SESSIONS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_conf, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.spark_sessions import run_python, session_conf
 from tests.support.threads import at_once
 
@@ -68,7 +69,7 @@ def is_native(spark: SparkSession, path: str) -> bool:
     return "IcebergPyParquetScan" in plan_of(spark.read.format("iceberg-py").load(path))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", fast=["clone"], nightly=[way for way in WAYS if way != "clone"])
 def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way: str) -> None:
     def create_session() -> SparkSession:
         return configured(WAYS[way](lake.spark), lake.spark)

@@ -82,7 +82,7 @@ class BusyTable:
     scope="module",
     params=[
         "cached",
-        "not cached",
+        pytest.param("not cached", marks=pytest.mark.nightly),
         pytest.param("expires at once", marks=pytest.mark.nightly),
     ],
 )

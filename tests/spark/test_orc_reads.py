@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.parameters import cases
 from tests.support.read_paths import Read, ReadPath, is_native
 
 SCHEMA = (
@@ -49,7 +50,7 @@ def make_table(path: Path, written: str, partitioned_by: list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("partitioned_by", [[], ["day"], ["bucket(4, id)", "i"]])
+@cases("partitioned_by", fast=[["bucket(4, id)", "i"]], nightly=[[], ["day"]])
 def test_both_ways_of_reading_orc_have_the_rows_of_parquet(
     read: Read, tmp_path: Path, partitioned_by: list[str]
 ) -> None:

@@ -31,6 +31,7 @@ from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
 from tests.support.threads import at_once
 
@@ -84,8 +85,8 @@ def delete_files(table: Table) -> list[DeleteFileRef]:
     return list(result.values())
 
 
-@pytest.mark.parametrize("granularity", ["file", "partition"])
-@pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
+@cases("granularity", fast=["partition"], nightly=["file"])
+@cases("clauses", fast=[""], nightly=["partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_are_those_that_the_driver_reads(
     session: IcebergSession, clauses: str, granularity: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,9 +457,10 @@ def test_deletes_are_changed_by_changes(session: IcebergSession) -> None:
     assert {r.id: r.s for r in frame.collect()} == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("deletes", "message"),
-    [([-5], "position -5 is negative"), ([None], "a row has no pos, which every row must have")],
+    fast=[([-5], "position -5 is negative")],
+    nightly=[([None], "a row has no pos, which every row must have")],
 )
 @pytest.mark.parametrize("read_by", ["driver", "executors"])
 def test_what_is_wrong_is_refused_by_name(

@@ -76,7 +76,7 @@ def widths(spark: SparkSession, table: str) -> list[int]:
     return [row[0] for row in result]
 
 
-@cases("order", fast=[*ORDERS[:2]], nightly=[ORDERS[2]])
+@cases("order", fast=ORDERS[1:2], nightly=[ORDERS[0], ORDERS[2]])
 def test_rows_and_files_are_those_of_the_driver(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:

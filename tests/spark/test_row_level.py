@@ -39,6 +39,7 @@ from iceberg_pyspark.spec.types import (
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
+from tests.support.parameters import cases
 
 IDS = range(10)
 
@@ -107,9 +108,10 @@ def nothing() -> None:
     """Do nothing between the job and its commit."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "mode"),
-    [(3, "merge-on-read"), (2, "merge-on-read"), (1, "merge-on-read"), (3, "copy-on-write")],
+    fast=[(2, "merge-on-read"), (3, "copy-on-write")],
+    nightly=[(3, "merge-on-read"), (1, "merge-on-read")],
 )
 def test_the_three_operations_from_python(
     session: IcebergSession, table: Callable[..., SparkTable], version: int, mode: str

@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.requests.handlers import HANDLERS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
@@ -119,12 +120,14 @@ def test_readers_allocate_batches_no_larger_than_the_files(
     assert session.spark.conf.get("spark.sql.parquet.columnarReaderBatchSize") == "4096"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("clauses", "column", "value"),
-    [
+    fast=[
         ("partitioned by (g)", "g", "cast(id as int)"),
-        ("partitioned by (s)", "s", "s"),
         ("partitioned by (bucket(16, s))", "s", "s"),
+    ],
+    nightly=[
+        ("partitioned by (s)", "s", "s"),
         pytest.param(*("partitioned by (truncate(1, g))", "g", "cast(id as int)")),
         (
             "partitioned by (days(t))",

@@ -48,6 +48,7 @@ from tests.support.frames import (
     rows_of,
     save,
 )
+from tests.support.parameters import cases
 from tests.support.read_paths import Read
 
 NOON = dt.datetime(2026, 2, 3, 12, 30, 45, 678901)
@@ -246,7 +247,7 @@ DEFAULTS: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("columns", ["text", "flag,least,large", ",".join(DEFAULTS), "text,id"])
+@cases("columns", fast=[",".join(DEFAULTS)], nightly=["text", "flag,least,large", "text,id"])
 def test_required_columns_that_files_lack_have_their_default(
     read: Read, tmp_path: Path, columns: str
 ) -> None:

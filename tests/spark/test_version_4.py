@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import cases
 from tests.support.rows import PlainRow, spark_rows
 
 STATEMENTS = (
@@ -45,7 +46,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield session
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 @pytest.mark.parametrize("limits", list(LIMITS))
 def test_statements_have_the_rows_and_lineage_of_version_3(
     spark: SparkSession, lake: IcebergSession, limits: str, mode: str

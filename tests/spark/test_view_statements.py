@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import cases
 
 CATALOG = "spark.sql.catalog.made"
 HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
@@ -199,22 +200,24 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
     spark.sql("DROP VIEW made.db.placed")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("statement", "why"),
-    [
+    fast=[
         ("CREATE VIEW made.db.w AS SELECT * FROM gone_soon", "the temporary view gone_soon"),
+        ("CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t", "two columns of one name"),
+        ("CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t", "names 1 columns"),
+        ("CREATE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
+    ],
+    nightly=[
         (
             "CREATE VIEW made.db.w AS SELECT 1 AS x WHERE EXISTS (SELECT * FROM gone_soon)",
             "the temporary view gone_soon",
         ),
         ("CREATE VIEW made.db.w AS SELECT shout(v) AS s FROM made.db.t", "function shout"),
         ("CREATE VIEW made.db.w AS SELECT id + loud AS s FROM made.db.t", "variable .*loud"),
-        ("CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t", "two columns of one name"),
-        ("CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t", "names 1 columns"),
         ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "RECURSIVE_VIEW"),
         ("CREATE VIEW made.db.w AS SELECT nothing FROM made.db.t", "UNRESOLVED_COLUMN"),
         ("CREATE VIEW made.db.w AS SELECT * FROM made.db.none", "TABLE_OR_VIEW_NOT_FOUND"),
-        ("CREATE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
         ("CREATE OR REPLACE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
         ("CREATE VIEW plain.db.w AS SELECT 1 AS x", "catalog 'plain' has no views"),
         ("DROP VIEW made.db.t", "VIEW_NOT_FOUND"),
