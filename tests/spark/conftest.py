@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install
 from tests.services.rest_fixture import rest_server
 from tests.support.data_source_steps import read_by_steps
+from tests.support.oracle import bring_local_files
 from tests.support.read_paths import Read, ReadPath, read_natively
 from tests.support.spark_sessions import start_session
 
@@ -39,7 +40,6 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]
     result = Configured(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("from-env"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYICEBERG_HOME", str(result.home))
-        # HADOOP_CONF_DIR would be one more entry of the JVM's class path, without class archive.
         hadoop = result.home / "etc" / "hadoop"
         hadoop.mkdir(parents=True)
         (hadoop / "hdfs-site.xml").write_text(_NO_WAITS_FOR_NODES, encoding="utf-8")
@@ -54,6 +54,7 @@ def spark(
     tmp_path_factory: pytest.TempPathFactory, configured: Configured
 ) -> Iterator[SparkSession]:
     """Yield one classic Spark session on local[2] for all tests of this folder."""
+    bring_local_files()
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

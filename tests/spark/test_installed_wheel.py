@@ -29,7 +29,6 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
     """Run a program in a folder, without the checkout on its path; return its stdout."""
     environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
     environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
-    # A folder of its own for Spark's defaults would be a class path without the class archive.
     settings = [f"--conf={key}={value}" for key, value in session_conf(folder).items()]
     environment["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
     done = subprocess.run(

@@ -39,9 +39,6 @@ _FULL_HEAP = "-Xms1g -Xmn640m"
 WORKER_START = Path(__file__).parent / "worker_start"
 """The folder with what Spark's Python daemons do at their start."""
 
-CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
-"""The archive of `class_archive`; if missing or made for other jars, sessions only start slower."""
-
 LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 """Hadoop's local file system, changed to set permissions by a call instead of a process.
 
@@ -52,13 +49,6 @@ tests are only slower.
 
 _LOCAL_FILES_CLASS = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = ROOT / ".oracle" / "hadoop-bare-naked-local-fs-0.1.0.jar"
-
-
-def quick_jvm() -> str:
-    """Return the options for every JVM that runs Spark in a test."""
-    if not CLASS_ARCHIVE.exists():
-        return QUICK_JVM
-    return f'{QUICK_JVM} "-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:disable'
 
 
 def _is_of_pytest() -> bool:
@@ -87,7 +77,7 @@ def spark_environment() -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": quick_jvm(),
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         # Spark collects timestamps in the time zone of the Python process.
         "TZ": "UTC",
     }
@@ -104,8 +94,8 @@ def _program_options() -> str:
     Such a program does not get the settings of `session_conf`.
     """
     if not _has_quick_files():
-        return quick_jvm()
-    return f"{quick_jvm()} -Dspark.hadoop.fs.file.impl={_LOCAL_FILES_CLASS}"
+        return QUICK_JVM
+    return f"{QUICK_JVM} -Dspark.hadoop.fs.file.impl={_LOCAL_FILES_CLASS}"
 
 
 def session_conf(scratch: Path) -> dict[str, str]:
@@ -113,7 +103,7 @@ def session_conf(scratch: Path) -> dict[str, str]:
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{_FULL_HEAP} {quick_jvm()}",
+        "spark.driver.extraJavaOptions": f"{_FULL_HEAP} {QUICK_JVM}",
         "spark.driver.memory": "2g",
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "ERROR",
@@ -138,7 +128,7 @@ def start_session(
     os.environ.update(spark_environment())
     class_path = os.pathsep.join(map(str, jars))
     if jars and _is_of_pytest():
-        # Behind Spark's own jars: with other jars before them, the JVM ignores the class archive.
+        # Behind Spark's own jars.
         others = os.environ.get("SPARK_DIST_CLASSPATH")
         os.environ["SPARK_DIST_CLASSPATH"] = f"{others}:{class_path}" if others else class_path
     elif jars:
@@ -164,7 +154,7 @@ def run_driver(
     settings = {
         **session_conf(scratch),
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": quick_jvm(),
+        "spark.executor.extraJavaOptions": QUICK_JVM,
         **(conf or {}),
     }
     options = [part for item in settings.items() for part in ("--conf", "=".join(item))]
