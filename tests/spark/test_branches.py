@@ -14,8 +14,8 @@ from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
-from tests.support.numbered_rows import rows
 from tests.support.parameters import cases
 
 

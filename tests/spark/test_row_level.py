@@ -37,8 +37,8 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from tests.amounts import FULL_WORK
+from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
-from tests.support.numbered_rows import rows
 from tests.support.parameters import cases
 
 IDS = range(10)

@@ -1,4 +1,4 @@
-"""Overlapping changes of one table: deletes, updates, and a MERGE over the rows of both."""
+"""Rows of one table that tests follow, and overlapping changes: deletes, updates, a MERGE."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table
+
+
+def rows(*ids: int) -> pa.Table:
+    """Return a row (id, g, s) for each id, where g = id % 2 and s is the id as text."""
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "g": pa.array([i % 2 for i in ids], pa.int32()),
+            "s": [str(i) for i in ids],
+        }
+    )
 
 
 def append_initial_rows(table: Table) -> None:
