@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     INTERPRETED_QUERY,
     our_frame,
@@ -125,7 +126,7 @@ def plain_schema(frame: DataFrame) -> list[Any]:
     return [(f.name, f.dataType, f.nullable, f.metadata.get("comment")) for f in frame.schema]
 
 
-@pytest.mark.parametrize("table", KINDS_BY_TABLE)
+@cases("table", fast=["v3_vectors"], nightly=["evolved", "unpartitioned", "empty"])
 def test_in_sql_every_metadata_table_is_described_and_filled_as_in_java(
     lake: Oracle, table: str
 ) -> None:

@@ -149,12 +149,12 @@ ROWS = (
 
 @cases(
     ("file_format", "is_partitioned", "arguments"),
-    fast=[
-        ("parquet", True, ", map('p', 'q', 'format-version', '3')"),
+    fast=[("parquet", True, ", map('p', 'q', 'format-version', '3')")],
+    nightly=[
         ("parquet", False, ""),
         ("orc", True, ", drop_backup => true"),
+        ("orc", False, ", backup_table_name => 'kept_{}'"),
     ],
-    nightly=[("orc", False, ", backup_table_name => 'kept_{}'")],
 )
 def test_equal_tables_become_equal_tables(
     sides: dict[str, SparkSession],

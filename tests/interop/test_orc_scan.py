@@ -1,6 +1,7 @@
 """Spark's own reader reads an ORC file if its rows equal Java's; otherwise Python reads it."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -75,9 +76,14 @@ def portable(lake: Oracle, name: str, query: str = WHOLE) -> str:
     return plan
 
 
-@pytest.mark.parametrize(
+@cases(
     ("version", "partitioned"),
-    pairs([2, 3], ["", "partitioned by (g)", "partitioned by (bucket(4, id))"]),
+    fast=[(3, "partitioned by (g)")],
+    nightly=[
+        (3, ""),
+        (3, "partitioned by (bucket(4, id))"),
+        *product([2], ["", "partitioned by (g)", "partitioned by (bucket(4, id))"]),
+    ],
 )
 def test_orc_files_are_read_by_sparks_own_reader(
     lake: Oracle, version: int, partitioned: str

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.rows import sort_key
 
 OPTIONS = {
@@ -32,7 +33,8 @@ OPTIONS = {
 VERSIONS = {"formats": (3,), "specs": (2,), "older spec": (2,), "two delete files": (2,)}
 """The format versions of cases that run on one version; other cases run on versions 2 and 3."""
 
-CASES = [pytest.param(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
+CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
+ALWAYS = [("small files", 3), ("equality deletes", 2)]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
         oracle.sql(f"INSERT INTO {name} SELECT id, DATE'2026-01-01', 'again' FROM range(20, 22)")
 
 
-@pytest.mark.parametrize(("case", "version"), CASES)
+@cases(("case", "version"), fast=ALWAYS, nightly=[c for c in CASES if c not in ALWAYS])
 def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
     outcomes = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):

@@ -86,12 +86,12 @@ def rows_of_both(lake: Oracle, name: str, columns: str) -> tuple[list[PlainRow],
 
 @cases(
     ("version", "mode", "read_by"),
-    fast=[
+    fast=[(2, "merge-on-read", "executors"), (3, "copy-on-write", "driver")],
+    nightly=[
         (3, "merge-on-read", "driver"),
-        (2, "merge-on-read", "executors"),
-        (3, "copy-on-write", "driver"),
+        (3, "merge-on-read", "executors"),
+        (2, "merge-on-read", "driver"),
     ],
-    nightly=[(3, "merge-on-read", "executors"), (2, "merge-on-read", "driver")],
 )
 def test_the_same_statements_leave_the_same_rows(
     lake: Oracle, version: int, mode: str, read_by: str, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ from tests.support.both_writers import (
     writers_lake,
 )
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
@@ -50,11 +51,11 @@ TYPED_ROWS = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
+    fast=["partitioned by (bucket(3, s), bucket(2, dec), bucket(2, bin), bucket(2, i))"],
+    nightly=[
         "",
-        "partitioned by (bucket(3, s), bucket(2, dec), bucket(2, bin), bucket(2, i))",
         "partitioned by (bucket(3, day), bucket(2, ts), bucket(2, ntz), bucket(2, l))",
         "partitioned by (truncate(50, i), truncate(1, s), truncate(30, dec), truncate(2, bin), b)",
         "partitioned by (days(ts), years(day))",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     EVERY_READ,
     assert_filters_alike,
@@ -32,7 +33,7 @@ FILTERS = (
 )
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@cases("version", fast=[2], nightly=[1, 3])
 def test_specs_that_grow_shrink_and_change(oracle: Oracle, version: int) -> None:
     name = f"java_sql.specs.evolved_{version}"
     oracle.sql(

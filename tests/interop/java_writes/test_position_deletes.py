@@ -6,6 +6,7 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     EVERY_READ,
     assert_filters_alike,
@@ -43,8 +44,11 @@ def create_table(oracle: Oracle, name: str, version: int, granularity: str) -> N
         )
 
 
-@pytest.mark.parametrize(
-    ("version", "granularity"), [(2, "partition"), (2, "file"), (3, "file")], ids=str
+@cases(
+    ("version", "granularity"),
+    fast=[(2, "partition"), (3, "file")],
+    nightly=[(2, "file")],
+    ids=str,
 )
 def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granularity: str) -> None:
     name = f"java_hadoop.positions.mor_{version}_{granularity}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from pyspark.errors import IllegalArgumentException
@@ -18,6 +17,7 @@ from pyspark.errors import IllegalArgumentException
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     assert_read_alike,
     our_rows,
@@ -282,21 +282,15 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         oracle.spark.conf.unset(cache)
 
 
-def cases() -> list[Any]:
-    """Return the format version, the seed and the number of steps of each case, for pytest."""
-    more = pytest.mark.nightly
-    return [
-        pytest.param(3, 1, 12),
-        *[pytest.param(version, 1, steps, marks=more) for version, steps in ((2, 12), (4, 6))],
-        *[
-            pytest.param(v, seed, EVERY_PROCEDURE, marks=more)
-            for seed in range(2, 7)
-            for v in (2, 3)
-        ],
-    ]
-
-
-@pytest.mark.parametrize(("version", "seed", "steps"), cases())
+@cases(
+    ("version", "seed", "steps"),
+    fast=[(3, 1, 12)],
+    nightly=[
+        (2, 1, 12),
+        (4, 1, 6),
+        *((v, seed, EVERY_PROCEDURE) for seed in range(2, 7) for v in (2, 3)),
+    ],
+)
 def test_every_state_is_read_as_java_reads_it(
     lake: Oracle, version: int, seed: int, steps: int
 ) -> None:

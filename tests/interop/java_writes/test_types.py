@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     assert_read_alike,
     path_frame,
@@ -44,8 +43,10 @@ ROWS = """
 """
 
 
-@pytest.mark.parametrize(
-    ("catalog", "version"), [("java_hadoop", 1), ("java_sql", 2), ("java_hadoop", 3)]
+@cases(
+    ("catalog", "version"),
+    fast=[("java_hadoop", 3)],
+    nightly=[("java_hadoop", 1), ("java_sql", 2)],
 )
 def test_all_types_with_nulls_at_every_level(oracle: Oracle, catalog: str, version: int) -> None:
     name = f"{catalog}.types.all_{version}"

@@ -39,6 +39,7 @@ from pyiceberg.types import (
 )
 
 from tests.support.oracle import Oracle
+from tests.support.parameters import cases
 from tests.support.readings import (
     assert_filters_alike,
     assert_read_alike,
@@ -129,7 +130,7 @@ def create_table(catalog: SqlCatalog, name: str, spec: str, version: int) -> Tab
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("version", [1, 2])
+@cases("version", fast=[2], nightly=[1])
 def test_append_overwrite_and_delete(
     oracle: Oracle, catalog: SqlCatalog, spec: str, version: int
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ from tests.support.our_tables import (
     pyiceberg_table,
     write_frame,
 )
-from tests.support.parameters import pairs
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 
@@ -53,7 +54,11 @@ def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
     return show_rows(ours)
 
 
-@pytest.mark.parametrize(("version", "catalog"), pairs(VERSIONS, CATALOGS))
+@cases(
+    ("version", "catalog"),
+    fast=[(3, "java_hadoop")],
+    nightly=[c for c in product(VERSIONS, CATALOGS) if c != (3, "java_hadoop")],
+)
 def test_schema_evolution(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_evolution.schema_{version}"
     table = new_table(
@@ -141,7 +146,7 @@ def table_type(table: Table, column: str) -> pa.DataType:
     return table.scan(filter="false").to_arrow().schema.field(column).type
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@cases("version", fast=[3], nightly=[1, 2])
 def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_evolution.spec_{version}"
     table = new_table(

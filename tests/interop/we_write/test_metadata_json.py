@@ -17,7 +17,8 @@ from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_
 from tests.support.foreign_metadata import FOREIGN_METADATA, ForeignMetadata
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.our_tables import CATALOGS, VERSIONS, new_table, our_catalog
+from tests.support.our_tables import VERSIONS, new_table, our_catalog
+from tests.support.parameters import cases
 
 COLUMNS = "id BIGINT NOT NULL, d DATE, s STRING, p STRUCT<x: INT, y: MAP<STRING, ARRAY<INT>>>"
 DEFAULTS: dict[str, tuple[str, Any]] = {
@@ -53,8 +54,8 @@ class Steps:
         assert metadata_to_json(metadata_from_json(javas)) == javas
 
 
-@pytest.mark.parametrize("catalog", CATALOGS)
-@pytest.mark.parametrize("version", VERSIONS)
+@cases("catalog", fast=["java_sql"], nightly=["java_hadoop"])
+@cases("version", fast=[3], nightly=[1, 2])
 def test_every_change(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     table = new_table(
         oracle,

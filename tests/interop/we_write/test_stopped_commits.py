@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,7 +30,7 @@ from tests.support.fault_points import (
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import assert_all_read
-from tests.support.parameters import pairs
+from tests.support.parameters import cases
 from tests.support.readings import catalog_properties, our_table
 
 OPERATIONS = (
@@ -67,15 +67,14 @@ def faults() -> Iterator[FaultPoint]:
         yield point
 
 
-def cases() -> Iterator[Any]:
-    """Yield the pairs of operations and catalogs; `make test` runs three of them."""
-    for case in pairs(list(OPERATIONS), ["java_hadoop", "java_sql"]):
-        operation, _ = case.values
-        in_test = operation in ("append", "delete-rows", "transaction")
-        yield pytest.param(*case.values, marks=case.marks if in_test else pytest.mark.nightly)
+ALWAYS = [("delete-rows", "java_hadoop"), ("transaction", "java_sql")]
 
 
-@pytest.mark.parametrize(("operation", "kind"), [*cases()])
+@cases(
+    ("operation", "kind"),
+    fast=ALWAYS,
+    nightly=[c for c in product(OPERATIONS, ["java_hadoop", "java_sql"]) if c not in ALWAYS],
+)
 def test_others_read_what_a_stopped_commit_leaves(
     java: JavaTables, faults: FaultPoint, kind: str, operation: str, tmp_path: Path
 ) -> None:

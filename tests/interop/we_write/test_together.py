@@ -19,6 +19,7 @@ from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import CATALOGS, new_table, our_catalog, pyiceberg_table
+from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 
@@ -31,7 +32,7 @@ def shown(*values: int) -> list[str]:
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
-@pytest.mark.parametrize("version", [1, 2, 3])
+@cases("version", fast=[3], nightly=[1, 2])
 def test_in_turns(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_together.turns_{version}"
     table = new_table(oracle, name, "id BIGINT", properties={"format-version": str(version)})

@@ -20,6 +20,7 @@ from tests.support.our_tables import (
     pyiceberg_table,
     write_frame,
 )
+from tests.support.parameters import cases
 from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 from tests.support.rows import arrow_rows
@@ -28,7 +29,7 @@ from tests.support.rows import arrow_rows
 PYICEBERG_LOSES_NULLS_OF = ("li", "ma")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@cases("version", fast=[3], nightly=[1, 2])
 def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_types.every_{version}"
     rows = every_type(version)
