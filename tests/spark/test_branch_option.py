@@ -15,11 +15,12 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.amounts import FULL_WORK
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 PLAIN = "optional.db.plain"
 PARTITIONED = "optional.db.partitioned"
-BOTH = [pytest.param(PLAIN, marks=pytest.mark.nightly), PARTITIONED]
+BOTH = cases("table", fast=[PARTITIONED], nightly=[PLAIN])
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def ids(frame: DataFrame) -> list[int]:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("table", BOTH)
+@BOTH
 def test_a_branch_is_read_with_the_columns_of_the_table(
     session: IcebergSession, table: str
 ) -> None:
@@ -72,7 +73,7 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("table", BOTH)
+@BOTH
 def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
     aggregates = session.spark.sql(query.format(table))
@@ -86,7 +87,7 @@ def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("table", BOTH)
+@BOTH
 def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -> None:
     b, c, main = (read(session, table, name) for name in ("b", "c", None))
     assert ids(b.union(c).union(main)) == [1, 1, 1, 2, 11, 12, 21]
