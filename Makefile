@@ -15,8 +15,9 @@ OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
 JAVA_SOURCES := $(shell find iceberg_pyspark/spark/bridge/java -name '*.java')
 NO_JVM := tests/unit tests/spec tests/catalogs tests/stores tests/faults tests/fuzz
-# What tests run, and how much: `make nightly` runs all of them with ten times the work (tests/amounts.py).
-PYTEST = -m pytest -q -m 'not nightly' --junitxml=$(RESULTS)/$@.xml
+# `make nightly` selects all tests.
+SELECTED = -m 'not nightly'
+PYTEST = -m pytest -q $(SELECTED) --junitxml=$(RESULTS)/$@.xml
 # --use-pep517: the default of newer versions of pip; older ones warn without it.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --use-pep517
 # $(call install,PYTHON,WHAT): uv takes a third of the time of pip. pip serves where uv cannot be had, or does not reach
@@ -36,7 +37,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test nightly demo docs bench generate releases clean lint tests-fast tests-spark tests-interop
+.PHONY: help env check test nightly demo docs bench generate releases clean lint tests-fast tests-spark tests-interop tests-older tests-fuzz
 
 help:
 	@echo 'make demo      a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -117,14 +118,21 @@ tests-spark: .venv/.stamp-dev
 tests-interop: .venv-oracle/.stamp-dev
 	$(ORACLE) $(PYTEST) tests/interop $(ARGS)
 
-# Run it before a release. ICEBERG_WORK=25: sixteen writers append fifty times each.
+tests-fuzz: .venv/.stamp-dev
+	$(NEWEST) -m tests.fuzz $(ARGS)
+
+# On Spark 4.1, on the first steps of every older release, and on the lowest versions of the dependencies.
+tests-older: .venv-oracle/.stamp-dev .venv-oldest/.stamp-dev
+	$(ORACLE) $(PYTEST) tests/spark tests/releases $(ARGS)
+	$(OLDEST) -m pytest -q $(SELECTED) $(NO_JVM) $(ARGS)
+
+# Run it before a release. The work is the factor of tests/amounts.py.
 nightly: export ICEBERG_WORK ?= 10
-nightly: env .venv-oldest/.stamp-dev
+nightly: env
+	@rm -rf $(RESULTS)
 	-@$(NEWEST) -m tests.services
-	$(NEWEST) -m pytest -q $(NO_JVM) tests/spark
-	$(ORACLE) -m pytest -q tests/interop tests/spark tests/releases
-	$(OLDEST) -m pytest -q $(NO_JVM)
-	$(NEWEST) -m tests.fuzz
+	@$(MAKE) --no-print-directory --keep-going SELECTED= tests-fast tests-spark tests-interop tests-older tests-fuzz
+	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 releases: env
 	$(ORACLE) -m tests.releases $(ARGS)

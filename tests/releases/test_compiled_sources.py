@@ -31,6 +31,8 @@ from tests.services import gcs_connector, hadoop_azure
 from tests.services.server import SERVICES, absent
 from tests.support.spark_sessions import QUICK_JVM, SPARK_HOME
 
+pytestmark = pytest.mark.nightly
+
 _COMPILER = ("janino-", "commons-compiler-")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iceberg_pyspark.spark.bridge.features import FEATURES
 from tests.releases.__main__ import run_on, summary
 from tests.releases.environments import EnvironmentUnavailableError
 from tests.releases.releases import LACKING
 from tests.services.server import absent
-from tests.support.parameters import cases
+
+pytestmark = pytest.mark.nightly
 
 
-@cases("release", fast=["4.0.5"], nightly=["4.1.0"])
+@pytest.mark.parametrize("release", ["4.0.5", "4.1.0"])
 def test_all_first_steps_give_the_right_rows(release: str) -> None:
     try:
         actual = run_on(release)
