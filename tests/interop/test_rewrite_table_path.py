@@ -74,7 +74,7 @@ def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version:
     query = f"SELECT id, p{lineage} FROM"
     steps = [""]
     if FULL_WORK:
-        # Such copies are in tests/unit/table/test_rewrite_table_path.py too.
+        # Such copies are in tests/unit/table/maintenance/test_rewrite_table_path.py too.
         steps.append(", start_version => 'v3.metadata.json'")
     for step, more in enumerate(steps):
         lake.sql(f"REFRESH TABLE lake.moved.{name}")

@@ -67,7 +67,7 @@ OVERWRITES: list[tuple[str, str | None, str, bool]] = [
     ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3", False),
 ]
 if not FULL_WORK:
-    # The isolation levels differ alike in tests/unit/table/test_commit_conflicts.py.
+    # The isolation levels differ alike in tests/unit/table/commits/test_commit_conflicts.py.
     OVERWRITES = [OVERWRITES[i] for i in (0, 1, 3, 5)]
 
 

@@ -31,7 +31,7 @@ from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.parameters import cases
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
 from tests.support.threads import at_once
-from tests.unit.storage.test_deletion_vectors import framed, vector_of
+from tests.unit.formats.test_deletion_vectors import framed, vector_of
 
 MERGE_ON_READ = "'format-version'='3', " + ", ".join(
     f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge")

@@ -23,7 +23,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.parameters import cases
 from tests.support.root_tables import ProfileName, RootTable, content_file
 from tests.support.table_integrity import table_problems
-from tests.unit.table.test_rewrite_table_path import (
+from tests.unit.table.maintenance.test_rewrite_table_path import (
     IN_LEAVES,
     a_table,
     append,
@@ -37,7 +37,7 @@ from tests.unit.table.test_rewrite_table_path import (
     rewrite,
     rows,
 )
-from tests.unit.table.test_root_manifests import DATA
+from tests.unit.table.reading.test_root_manifests import DATA
 
 __all__ = ["catalog"]
 

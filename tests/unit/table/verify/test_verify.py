@@ -30,7 +30,7 @@ from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.parameters import cases
 from tests.support.table_histories import a_history
-from tests.unit.table.test_verify_entries import BREAKS
+from tests.unit.table.verify.test_verify_entries import BREAKS
 
 PROGRAM = """
 import sys

@@ -24,7 +24,7 @@ from tests.amounts import FULL_WORK
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES
 from tests.support.version_4 import parquet_manifest
-from tests.unit.storage.test_manifests import written_entries
+from tests.unit.formats.test_manifests import written_entries
 
 NO_PARTITION = StructType(())
 

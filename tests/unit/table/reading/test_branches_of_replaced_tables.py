@@ -31,7 +31,7 @@ from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggr
 from iceberg_pyspark.table.reading.whole_files import files_are_alike
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.frames import append_rows, create_path_table
-from tests.unit.table.test_replaced_tables import replace_column
+from tests.unit.table.commits.test_replaced_tables import replace_column
 
 OLD = SnapshotSelector(branch="old")
 DAYS = [dt.date(2019, 1, 1), dt.date(2020, 1, 1)]

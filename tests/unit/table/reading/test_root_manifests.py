@@ -29,7 +29,7 @@ from tests.support.manifests import a_file, added, listed
 from tests.support.root_tables import ProfileName, RootTable, Row, content_file
 from tests.support.sql_conditions import conditions
 from tests.support.table_histories import a_history
-from tests.unit.table.test_version_4 import rows
+from tests.unit.table.commits.test_version_4 import rows
 
 PROFILES: tuple[ProfileName, ...] = ("single-file commits", "tracked files")
 

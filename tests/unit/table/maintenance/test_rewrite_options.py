@@ -17,7 +17,13 @@ from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table, data_files, path_table
-from tests.unit.table.test_rewrite_data_files import a_table, delete_ids, files, racing, rows
+from tests.unit.table.maintenance.test_rewrite_data_files import (
+    a_table,
+    delete_ids,
+    files,
+    racing,
+    rows,
+)
 
 AUDIT = SnapshotSelector(branch="audit")
 PARTITIONS = 4
