@@ -279,7 +279,7 @@ def test_a_commit_waits_for_the_lock_and_not_for_ever(
     timer.join()
 
 
-def test_who_waits_in_vain_leaves(
+def test_commit_that_waited_in_vain_gives_its_lock_back(
     hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
 ) -> None:
     create(catalog, events)

@@ -112,7 +112,9 @@ def test_the_same_queries(lake: Oracle, table: str) -> None:
         (".snapshots", {"branch": "b"}),
     ],
 )
-def test_both_refuse(lake: Oracle, place: str, options: dict[str, Any]) -> None:
+def test_branch_option_that_java_refuses_is_refused(
+    lake: Oracle, place: str, options: dict[str, Any]
+) -> None:
     for catalog in ("lake", "java_hadoop"):
         with pytest.raises((PySparkException, Py4JJavaError)):
             read(lake, catalog, PARTITIONED + place, options).collect()

@@ -212,7 +212,7 @@ def ids(lake: Oracle) -> list[int]:
          NO_RANGES),
     ],
 )  # fmt: skip
-def test_both_refuse(
+def test_range_that_java_refuses_is_refused(
     lake: Oracle, ids: list[int], place: str, options: dict[str, str], ours: str, javas: str
 ) -> None:
     """With the same class of error; Java's number parser has a subclass of ours."""
@@ -226,7 +226,7 @@ def test_both_refuse(
             read(lake, catalog, V3 + place, arguments).collect()
 
 
-def test_where_we_read_and_java_does_not(lake: Oracle, ids: list[int]) -> None:
+def test_range_that_starts_at_its_end_is_empty(lake: Oracle, ids: list[int]) -> None:
     """Java refuses a range that starts at its end; it ignores timestamps, except for changelogs."""
     start_at_end = {"start-snapshot-id": ids[-1]}
     assert read(lake, "lake", V3, start_at_end).collect() == []

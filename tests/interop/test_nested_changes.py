@@ -82,7 +82,7 @@ def test_fields_are_stored_by_name(lake: Oracle, mode: str) -> None:
 
 
 @pytest.mark.parametrize("coerced", ["true", "false"])
-def test_other_fields(lake: Oracle, coerced: str) -> None:
+def test_missing_and_unknown_fields_have_javas_outcome(lake: Oracle, coerced: str) -> None:
     """A missing field is refused unless Spark is told to fill it in, an unknown one unless the
     table may evolve.
     """

@@ -93,7 +93,7 @@ NO_ANCESTOR = (r"snapshot ID2, the start .* is no ancestor", "ID2 is not a paren
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["changes", "view"])
-def test_both_refuse_the_range(
+def test_changelog_range_that_java_refuses_is_refused(
     lake: Oracle, moments: Moments, place: str, options: dict[str, str], ours: str, javas: str
 ) -> None:
     values = {name: moments.get(value, value) for name, value in options.items()}
@@ -123,7 +123,7 @@ def test_both_refuse_the_range(
          "single-part view names"),
     ],
 )  # fmt: skip
-def test_both_refuse_the_arguments(
+def test_changelog_argument_that_java_refuses_is_refused(
     lake: Oracle, arguments: str, error: type[Exception], ours: str, javas: str
 ) -> None:
     for catalog, message in zip(CATALOGS, (ours, javas), strict=True):
@@ -139,7 +139,7 @@ def test_a_missing_table_is_the_error_of_a_read(lake: Oracle, table: str) -> Non
         assert refused.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
 
 
-def test_a_number_that_is_none(lake: Oracle) -> None:
+def test_bound_that_is_no_number_is_refused(lake: Oracle) -> None:
     """Java's class is that of its number parser, a subclass of ours."""
     for name in (START, END, SINCE, UNTIL):
         for catalog, message in zip(CATALOGS, (f"{name} is a whole number", '"x"'), strict=True):
@@ -157,7 +157,7 @@ def test_what_both_accept(lake: Oracle, moments: Moments) -> None:
         assert len(ours) == (0 if "timestamp" in arguments else 3)
 
 
-def test_where_only_one_refuses(lake: Oracle, moments: Moments) -> None:
+def test_empty_range_is_empty_and_unknown_option_is_refused(lake: Oracle, moments: Moments) -> None:
     """A range that ends where it starts is empty for us; options that Java ignores are refused."""
     empty = as_map({START: moments["ID1"], END: moments["ID1"]})
     assert view(lake, "lake", empty) == []

@@ -78,7 +78,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
 
 
 @cases(("case", "version"), fast=ALWAYS, nightly=[c for c in CASES if c not in ALWAYS])
-def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
+def test_rewrite_leaves_the_files_that_java_leaves(lake: Oracle, case: str, version: int) -> None:
     outcomes = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
         name = f"{case.replace(' ', '_')}_{version}_{side}"

@@ -98,11 +98,11 @@ def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["plain", "named", "after"])
-def test_ours_are_stored_as_javas_are(catalog: RestCatalog, name: str) -> None:
+def test_stored_view_metadata_equals_javas(catalog: RestCatalog, name: str) -> None:
     assert stored(catalog, "ours", name) == stored(catalog, "javas", name)
 
 
-def test_each_reads_the_others(oracle: Oracle, catalog: RestCatalog) -> None:
+def test_java_reads_our_views_and_we_read_javas(oracle: Oracle, catalog: RestCatalog) -> None:
     for reader, namespace in (("view_lake", "javas"), ("java_views", "ours")):
         read = f"SELECT * FROM {reader}.{namespace}"
         writer = next(name for name, its in WRITERS.items() if its == namespace)
@@ -171,7 +171,9 @@ def test_the_statement_of_java_has_the_place_of_the_view_too(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("statement", REFUSED)
-def test_both_refuse(oracle: Oracle, catalog: RestCatalog, statement: str) -> None:
+def test_view_statement_that_java_refuses_is_refused(
+    oracle: Oracle, catalog: RestCatalog, statement: str
+) -> None:
     for name, namespace in WRITERS.items():
         with pytest.raises(Exception, match=r"\S"):
             oracle.sql(statement.format(c=name, n=namespace))

@@ -92,7 +92,7 @@ def test_rows_of_many_files_with_one_puffin_file(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
-def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
+def test_deletion_vector_is_a_filter_in_generated_code(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
     with configured(spark, NOT_ADAPTIVE):

@@ -103,7 +103,7 @@ def test_rows_are_those_that_the_driver_reads(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
-def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
+def test_position_deletes_are_a_filter_in_generated_code(session: IcebergSession) -> None:
     table = sevenths(session)
     spark = session.spark
     with configured(spark, NOT_ADAPTIVE):

@@ -310,7 +310,7 @@ def test_a_view_is_no_table_to_call(spark: SparkSession, folder: Path) -> None:
         call(spark, "expire_snapshots('db.shown')")
 
 
-def test_they_are_described(spark: SparkSession, folder: Path) -> None:
+def test_show_and_describe_procedures(spark: SparkSession, folder: Path) -> None:
     actual = spark.sql("SHOW PROCEDURES IN kept.system").collect()
     assert sorted(row["procedure_name"] for row in actual) == sorted(PROCEDURES)
     described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()

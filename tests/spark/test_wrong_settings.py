@@ -78,7 +78,9 @@ def refusal(frame_of: object) -> str:
 @pytest.mark.nightly
 @pytest.mark.parametrize("value", ["x", "", "1.5", "99999999999999999999", "least"])
 @pytest.mark.parametrize(("name", "least"), [("split-size", 1), ("lookback", 1)])
-def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, value: str) -> None:
+def test_option_that_is_no_whole_number_is_refused(
+    session: IcebergSession, name: str, least: int, value: str
+) -> None:
     options = {name: str(least - 1) if value == "least" else value}
     for read in (by_name, by_path):
         message = refusal(lambda read=read: read(session, options))
@@ -88,7 +90,9 @@ def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, v
 
 
 @pytest.mark.parametrize(("name", "value"), pairs(FLAGS, ["yes", "1", ""]))
-def test_a_flag_that_is_none(session: IcebergSession, name: str, value: str) -> None:
+def test_option_that_is_no_boolean_is_refused(
+    session: IcebergSession, name: str, value: str
+) -> None:
     for read in (by_name, by_path):
         properties_sql = refusal(lambda read=read: read(session, {name: value}))
         assert f"option {name} is" in properties_sql

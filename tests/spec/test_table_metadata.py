@@ -407,13 +407,13 @@ def test_keys_of_the_future_are_handed_on_by_changes() -> None:
     assert metadata_to_json(metadata_from_json(written)) == written
 
 
-def test_what_is_not_read_may_be_anything() -> None:
+def test_version_1_fields_in_version_2_are_ignored() -> None:
     data = {**v2(), "schema": 5, "partition-spec": "x", "statistics": None, "refs": None}
     written = metadata_to_json(metadata_from_json(data))
     assert written.keys() == metadata_to_json(metadata_from_json(v2())).keys()
 
 
-def test_what_is_not_there_by_its_id_is_named() -> None:
+def test_missing_spec_id_raises_invalid_metadata() -> None:
     m = metadata_from_json(v2())
     with pytest.raises(InvalidMetadataError, match="table s3://bucket/t has no partition spec 7"):
         _ = m.spec_by_id[7]

@@ -212,7 +212,7 @@ class CatalogContract:
         properties.pop("location", None)
         assert properties == {"note": "%_", "new": ""}
 
-    def test_what_is_not_there_is_a_typed_error(self, catalog: Catalog) -> None:
+    def test_missing_name_raises_no_such_error(self, catalog: Catalog) -> None:
         missing = (new_name("nope"),)
         table = TableIdentifier(namespace=missing, name="t")
         assert not catalog.namespace_exists(missing)
@@ -389,7 +389,7 @@ class CatalogContract:
         assert len(last.metadata.metadata_log) == 2
 
     @pytest.mark.parametrize("value", ["1", "yes", "TRUE ", ""])
-    def test_what_is_not_true_is_false_in_tables_of_others(
+    def test_invalid_boolean_property_counts_as_false(
         self, catalog: Catalog, identifier: TableIdentifier, value: str
     ) -> None:
         # Java uses Boolean.parseBoolean; such a value once destroyed the table after the swap.

@@ -27,12 +27,12 @@ def compose() -> dict[str, Any]:
     return content
 
 
-def test_it_has_what_its_first_lines_promise(compose: dict[str, Any]) -> None:
+def test_compose_file_has_spark_rest_postgres_and_minio(compose: dict[str, Any]) -> None:
     expected = {"spark-master", "spark-worker", "rest", "postgres", "minio"}
     assert expected <= compose["services"].keys()
 
 
-def test_it_uses_keys_of_the_compose_specification(compose: dict[str, Any]) -> None:
+def test_compose_file_has_keys_of_the_specification_only(compose: dict[str, Any]) -> None:
     """Its JSON schema allows no other keys; `docker compose` refuses a file with a wrong one."""
     assert compose.keys() == {"x-spark", "services", "volumes"}
     for name, service in compose["services"].items():

@@ -63,7 +63,7 @@ def test_names_of_tests_say_a_behaviour_and_no_number() -> None:
     assert numbered == []
 
 
-def test_no_other_list_is_cited_by_number() -> None:
+def test_no_test_cites_a_fault_by_number() -> None:
     cited = [
         f"{file.relative_to(ROOT)}: {line.strip()}"
         for file in (ROOT / "tests").rglob("*.py")

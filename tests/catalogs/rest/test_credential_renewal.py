@@ -172,7 +172,7 @@ def test_a_scan_goes_on_where_its_credentials_end(vending: tuple[Vending, TestSe
 
 
 @pytest.mark.parametrize("vending", [("off",)], indirect=True)
-def test_it_ends_with_an_error_where_nothing_is_renewed(
+def test_expired_credentials_without_renewal_raise_storage_error(
     vending: tuple[Vending, TestServer],
 ) -> None:
     catalog, server = vending

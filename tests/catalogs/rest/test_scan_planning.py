@@ -404,7 +404,9 @@ def _above_five(table: Table, paths: set[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("missing", [e.PLAN_SCAN, e.FETCH_PLAN, e.FETCH_SCAN_TASKS, e.CANCEL_PLAN])
-def test_what_is_not_offered_is_named(planning: tuple[Planning, TestServer], missing: str) -> None:
+def test_missing_planning_endpoint_is_named(
+    planning: tuple[Planning, TestServer], missing: str
+) -> None:
     source, _ = planning
     source.plan = lambda r: (
         Reply(200, {"status": "submitted", "plan-id": "p"})
@@ -451,7 +453,9 @@ def _object_properties(io: Any) -> Mapping[str, str]:
     return properties
 
 
-def test_who_plans(planning: tuple[Planning, TestServer]) -> None:
+def test_scan_planning_mode_of_table_wins_over_catalog(
+    planning: tuple[Planning, TestServer],
+) -> None:
     source, server = planning
     # The table's config takes precedence.
     for of_table, of_catalog, by_server in (
@@ -471,7 +475,7 @@ def test_who_plans(planning: tuple[Planning, TestServer]) -> None:
         assert len(planned(server)) - before == by_server
 
 
-def test_who_has_no_connection_does_not_plan(planning: tuple[Planning, TestServer]) -> None:
+def test_pickled_scan_has_no_token_and_cannot_plan(planning: tuple[Planning, TestServer]) -> None:
     scan = pickle.loads(pickle.dumps(load(planning[1], token="a-secret-token").scan()))
     with pytest.raises(CatalogError, match="planned by its server"):
         scan.to_arrow()

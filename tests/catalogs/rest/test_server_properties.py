@@ -237,7 +237,7 @@ def test_a_connection_string_to_elsewhere_is_taken() -> None:
     assert taken(offered) == offered
 
 
-def test_other_addresses_are_taken() -> None:
+def test_public_and_numeric_endpoints_are_accepted() -> None:
     offered = {"s3.endpoint": "https://s3.example.com:9000", "gcs.service.host": "http://10.0.0.1"}
     assert taken(offered) == offered
     azure = {"adls.blob-storage-authority": ".blob.example.com", "adls.blob-storage-scheme": "http"}

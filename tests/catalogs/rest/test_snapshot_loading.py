@@ -66,7 +66,7 @@ def requested_snapshots(server: TestServer) -> list[str]:
     return [r.query.get("snapshots", [""])[0] for r in loads]
 
 
-def test_others_are_loaded_once_when_one_is_asked_for(loads: tuple[Loads, TestServer]) -> None:
+def test_unreferenced_snapshots_are_loaded_once_on_demand(loads: tuple[Loads, TestServer]) -> None:
     source, server = loads
     catalog = TableCatalog(RestCatalog("rest", {"uri": server.uri, **REFS}))
     table, whole = catalog.load_table("db.events"), source.metadata

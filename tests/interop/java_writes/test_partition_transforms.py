@@ -175,7 +175,7 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     assert skipped > ROWS
 
 
-def test_all_rows_come_back(oracle: Oracle, wide: WideTable) -> None:
+def test_full_scan_returns_all_rows_of_java(oracle: Oracle, wide: WideTable) -> None:
     rows = assert_read_alike(oracle, wide.name, through_spark=True)
     assert len(rows) == ROWS
     text = "i_str = 'iceberg' AND d_ts >= TIMESTAMP '2017-11-16 00:00:00'"

@@ -96,7 +96,7 @@ def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetim
     }
 
 
-def test_what_is_not_there_is_refused_by_both(
+def test_missing_snapshot_tag_or_branch_is_refused(
     oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]
 ) -> None:
     before = snapshots[0][1] - dt.timedelta(milliseconds=1)

@@ -63,7 +63,9 @@ def call(oracle: Oracle, name: str, procedure: str, arguments: str = "") -> list
 
 
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 1), ("java_sql", 3)])
-def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
+def test_java_and_pyiceberg_read_a_table_after_every_procedure(
+    oracle: Oracle, java: JavaTables, catalog: str, version: int
+) -> None:
     name = f"{catalog}.we_write_maintenance.all_{version}"
     table = make(oracle, name, version)
     stray = Path(table.location) / "data/p=a/stray.parquet"

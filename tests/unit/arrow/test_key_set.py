@@ -56,7 +56,7 @@ def test_no_columns_hold_no_rows(type_: pa.DataType) -> None:
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.binary()])
 @pytest.mark.parametrize("all_collide", [False, True])
-def test_many_keys_in_slices(
+def test_colliding_keys_are_found_exactly(
     type_: pa.DataType, all_collide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_set, "_FEW_KEYS", 1)

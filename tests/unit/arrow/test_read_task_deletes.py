@@ -165,7 +165,7 @@ def test_deletes_come_before_the_filter() -> None:
     assert [r["id"] for r in rows] == [12, 14, 15, 16, 17, 18, 19]
 
 
-def test_all_rows_deleted() -> None:
+def test_vector_of_all_rows_leaves_none() -> None:
     io = numbered(3)
     assert ids(io, deletion_vector(io, "/db/t/dv.puffin", FILE, range(3))) == []
 

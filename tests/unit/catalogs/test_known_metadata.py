@@ -22,7 +22,7 @@ FILE = "/t/metadata/00001-5f2b7a3e-9c1d-4e8f-a0b1-c2d3e4f5a6b7.metadata.json"
 OTHER_FILE = FILE.replace("5f2b7a3e", "6f2b7a3e")
 
 
-def test_it_is_read_once_while_somebody_has_it() -> None:
+def test_metadata_is_read_once_while_it_is_referenced() -> None:
     cache, reads = KnownMetadata(), []
 
     def read() -> TableMetadata:

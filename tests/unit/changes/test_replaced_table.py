@@ -142,7 +142,7 @@ def test_history_and_branches_stay_and_main_begins_anew() -> None:
     assert replaced(before, NEW).location == before.location
 
 
-def test_it_holds_only_while_main_is_where_it_was() -> None:
+def test_replacement_requires_that_main_has_not_moved() -> None:
     changes = replace_table(table(), NEW, None, location=None, properties={})
     assert AssertRefSnapshotId(MAIN, 5) in changes.requirements
 

@@ -128,7 +128,7 @@ def test_nothing_is_asked_of_a_network(page: str) -> None:
     assert set(re.findall(r"\w+://[^/]*", page)) <= {"http://127.0.0.1:1"}
 
 
-def test_it_has_the_figures_of_the_table(page: str, health: TableHealth) -> None:
+def test_health_page_shows_every_figure_of_the_report(page: str, health: TableHealth) -> None:
     read = Page(page)
     cells = {*read.texts["td"], *read.texts["th"]}
     for section in sections(health):

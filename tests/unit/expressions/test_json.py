@@ -72,7 +72,7 @@ def test_the_written_form() -> None:
     assert predicate_to_json(AlwaysTrue()) is True
 
 
-def test_other_spellings_are_read() -> None:
+def test_alternative_json_of_predicates_is_parsed() -> None:
     assert predicate_from_json({"type": "true"}, SCHEMA) == AlwaysTrue()
     assert predicate_from_json(False, SCHEMA) == AlwaysFalse()
     predicate = predicate_from_json(
@@ -96,7 +96,7 @@ def test_other_spellings_are_read() -> None:
         ({"type": "eq", "term": "nope", "value": 1}, "no column 'nope'"),
     ],
 )
-def test_what_is_not_understood_is_refused_with_its_path(data: Any, message: str) -> None:
+def test_invalid_predicate_json_is_refused_with_its_path(data: Any, message: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         predicate_from_json(data, SCHEMA)
     assert message in str(caught.value)

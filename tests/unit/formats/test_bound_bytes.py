@@ -65,7 +65,7 @@ CASES: dict[str, tuple[PrimitiveType, pa.DataType, st.SearchStrategy[Any]]] = {
 
 @pytest.mark.parametrize("name", list(CASES))
 @given(data=st.data())
-def test_they_are_those_of_the_value(name: str, data: st.DataObject) -> None:
+def test_bytes_of_bounds_equal_value_to_bytes(name: str, data: st.DataObject) -> None:
     type_, arrow_type, values = CASES[name]
     samples = data.draw(st.lists(st.none() | values, max_size=5))
     if pa.types.is_temporal(arrow_type):

@@ -72,7 +72,7 @@ def is_text(metadata: TableMetadata) -> bool:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_it_is_the_metadata_that_it_is_otherwise(version: int) -> None:
+def test_lazy_metadata_equals_parsed_metadata(version: int) -> None:
     data = text(version=version)
     metadata = read(data)
     assert is_text(metadata)

@@ -131,5 +131,5 @@ def test_names_carry_version_and_codec() -> None:
 @pytest.mark.parametrize(
     "name", ["v3.metadata.json", f"{'9c12d441'}.metadata.json", "x-1.metadata.json", ""]
 )
-def test_other_names_have_no_version(name: str) -> None:
+def test_name_without_version_parses_to_minus_one(name: str) -> None:
     assert parse_version(f"s3://b/00001-t/{name}") == -1

@@ -141,7 +141,7 @@ def test_without_usable_offsets_parquet_is_cut_anywhere(offsets: list[int] | Non
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
-def test_other_formats_stay_whole(file_format: str) -> None:
+def test_unsplittable_format_is_one_split(file_format: str) -> None:
     assert split_file(200, file_format, 1000, None, 90) == [(0, 200)]
     assert split_file(200, file_format, 1000, [4, 100], 90) == [(0, 200)]
 

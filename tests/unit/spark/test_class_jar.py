@@ -103,7 +103,9 @@ def test_what_was_changed_is_compiled_again(tmp_path: Path, change: Callable[[Pa
     assert not jar.is_symlink()
 
 
-def test_of_another_user_nothing_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jar_of_another_user_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jar_of(tmp_path, "a")
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     compiled: list[bool] = []
@@ -116,7 +118,7 @@ def test_of_another_user_nothing_is_used(tmp_path: Path, monkeypatch: pytest.Mon
         assert compiled == [True]
 
 
-def test_nothing_is_kept_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_compilation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> dict[str, bytes]:
         raise ValueError("no Janino")
 

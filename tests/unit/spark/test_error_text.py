@@ -41,7 +41,7 @@ def test_of_chained_errors_the_last_counts_with_all_its_lines() -> None:
     assert iceberg_error_in(text) == ("InvalidMetadataError", "m.avro: damaged\nrestore it")
 
 
-def test_other_errors_are_none_of_ours() -> None:
+def test_text_of_a_value_error_is_no_iceberg_error() -> None:
     assert iceberg_error_in("ValueError: StorageError: x") is None
 
 

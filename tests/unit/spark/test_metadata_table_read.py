@@ -55,7 +55,7 @@ def test_a_table_of_that_name_wins(catalog: TableCatalog, tmp_path: Path) -> Non
     assert columns_in_sql(tmp_path, "db", "t", "refs") == ["answer"]
 
 
-def test_other_names_are_not_found(catalog: TableCatalog, tmp_path: Path) -> None:
+def test_unknown_metadata_table_raises_no_such_table(catalog: TableCatalog, tmp_path: Path) -> None:
     for name in ("db.t.nope", "db.nope.files"):
         with pytest.raises(NoSuchTableError, match="nope"):
             columns_in_source(tmp_path, name)

@@ -15,7 +15,7 @@ def test_every_count_of_64_bits_is_read(count: int) -> None:
 
 
 @given(st.one_of(st.integers(max_value=-1), st.integers(min_value=MAX_COUNT + 1)))
-def test_no_other_number_is_a_count(number: int) -> None:
+def test_number_out_of_range_is_no_count(number: int) -> None:
     assert count_in(str(number)) is None
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from iceberg_pyspark.spec.snapshots import Snapshot, snapshot_to_bytes
 
 
-def test_each_copy_has_its_own_text() -> None:
+def test_replaced_snapshot_has_text_of_its_own() -> None:
     snapshot = Snapshot(snapshot_id=1, timestamp_ms=5, manifest_list="a", summary={"k": "v"})
     text = snapshot_to_bytes(snapshot)
     assert snapshot_to_bytes(snapshot) is text

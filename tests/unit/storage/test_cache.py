@@ -78,7 +78,7 @@ def test_names_that_carry_a_uuid_are_kept(disk: MetadataCache, name: str) -> Non
         f"{UUID}/v3.metadata.json",
     ],
 )
-def test_other_names_are_read_anew(disk: MetadataCache, name: str, tmp_path: Path) -> None:
+def test_mutable_file_is_not_cached(disk: MetadataCache, name: str, tmp_path: Path) -> None:
     source = Source()
     for _ in range(2):
         disk.read(f"s3://b/{name}", source)
@@ -206,7 +206,7 @@ def test_properties_bound_it_or_switch_it_off() -> None:
         metadata_cache({"io.manifest.cache.max-total-bytes": "lots"})
 
 
-def test_it_pickles(disk: MetadataCache) -> None:
+def test_cache_pickles(disk: MetadataCache) -> None:
     assert pickle.loads(pickle.dumps(disk)) == disk
 
 

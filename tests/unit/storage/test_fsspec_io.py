@@ -47,7 +47,7 @@ def folder() -> str:
     return f"{SCHEME}://{uuid.uuid4()}"
 
 
-def test_it_pickles_with_its_properties() -> None:
+def test_fsspec_io_pickles_with_its_properties() -> None:
     io = FsspecFileIO({"client.region": "x"})
     assert pickle.loads(pickle.dumps(io)) == io
 

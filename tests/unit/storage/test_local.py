@@ -48,7 +48,7 @@ def test_other_schemes_are_not_local(location: str) -> None:
     assert not is_local(location)
 
 
-def test_all_spellings_are_one_file(tmp_path: Path) -> None:
+def test_file_uri_and_path_name_the_same_file(tmp_path: Path) -> None:
     IO.create_exclusive(f"file:{tmp_path}/p=%20/f", b"x")
     assert IO.read_bytes(f"{tmp_path}/p=%20/f") == b"x"
     assert IO.read_bytes(f"file://{tmp_path}/p=%20/f") == b"x"
@@ -177,7 +177,7 @@ def test_folders_that_may_not_be_entered_are_storage_errors(tmp_path: Path) -> N
             use(f"{tmp_path}/shut/f")
 
 
-def test_it_pickles() -> None:
+def test_local_file_io_pickles() -> None:
     assert pickle.loads(pickle.dumps(IO)) == IO
 
 

@@ -55,7 +55,7 @@ def test_no_folder_owns_nothing() -> None:
     assert not OwnFolders().owns("/a/b/c")
 
 
-def test_of_a_metadata_folder_only_its_metadata_files() -> None:
+def test_shared_metadata_folder_owns_metadata_files_only() -> None:
     folders = OwnFolders(metadata_folder="s3://b/meta/all")
     assert folders.owns("s3://b/meta/all/00001-x.metadata.json")
     assert folders.owns("s3a://b/meta/all/00001-x.metadata.json.gz")

@@ -208,7 +208,7 @@ def test_a_signer_may_add_a_query_and_change_nothing(both: tuple[Both, TestServe
         io.create_exclusive(FILE, b"z")
 
 
-def test_it_is_refused_by_name_where_nobody_signs(both: tuple[Both, TestServer]) -> None:
+def test_remote_signing_without_a_signer_is_refused(both: tuple[Both, TestServer]) -> None:
     _, server = both
     arguments = properties(server)
     without = {k: v for k, v in arguments.items() if k != SIGNING}

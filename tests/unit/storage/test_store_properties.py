@@ -90,7 +90,7 @@ def test_half_a_pair_of_keys_is_refused() -> None:
         ({"s3.force-virtual-addressing": "true"}, "https://b.h:1", True),
     ],
 )
-def test_where_the_bucket_is_said(
+def test_s3_endpoint_has_bucket_in_path_or_host(
     properties: dict[str, str], endpoint: str, virtual: bool | None
 ) -> None:
     config = s3_settings("b", {"s3.endpoint": "https://h:1", **properties}).config

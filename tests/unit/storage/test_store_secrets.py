@@ -70,7 +70,7 @@ def test_secrets_of_the_own_store_alone_are_sent(location: str) -> None:
     assert set(found_in(anywhere, secrets)) == secrets.keys()
 
 
-def test_of_accounts_and_prefixes_the_own_ones_are_sent() -> None:
+def test_store_gets_secrets_of_its_own_account_and_prefix_only() -> None:
     tokens = {
         "adls.sas-token.acc": "own",
         "adls.sas-token.acc.dfs.core.windows.net": "own",

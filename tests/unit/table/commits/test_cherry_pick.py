@@ -130,7 +130,7 @@ def test_other_overwrites_are_refused() -> None:
         pick(table, staged)
 
 
-def test_nothing_is_picked_twice() -> None:
+def test_snapshot_picked_before_is_refused() -> None:
     table = a_table()
     staged = stage(table, rows("b", 2))
     table.append(rows("c", 3))

@@ -47,7 +47,7 @@ def ids(table: Table) -> list[int]:
     return sorted(result)
 
 
-def test_they_go_with_the_last_file_that_they_apply_to(tmp_path: Path) -> None:
+def test_delete_file_without_data_file_is_removed(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     before = ids(table)
     assert (len(before), delete_files(table)) == (7, 1)

@@ -253,7 +253,7 @@ def test_whose_files_may_be_others_is_refused() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_a_number_of_deletes_that_is_none(number: int) -> None:
+def test_max_concurrent_deletes_below_one_is_refused(number: int) -> None:
     with pytest.raises(InvalidRequestError, match="max_concurrent_deletes must be at least 1"):
         expire(users(a_table()), max_concurrent_deletes=number)
 

@@ -304,7 +304,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         remove(table)
 
 
-def test_nothing_goes_while_it_is_not_known_what_is_needed(tmp_path: Path) -> None:
+def test_unreadable_manifest_removes_no_file(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     actual = stray(table, "data/x")
     before = files_of(table)

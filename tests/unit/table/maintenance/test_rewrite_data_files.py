@@ -111,7 +111,7 @@ def test_partitions_stay_apart_and_where_chooses(tmp_path: Path) -> None:
     assert rows(table) == before
 
 
-def test_where_leaves_no_row_out(tmp_path: Path) -> None:
+def test_rewrite_with_where_keeps_all_rows(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t", 2)
     delete_ids(table, [2])
     before = rows(table)

@@ -147,7 +147,7 @@ class CountedWrites:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_so_many_groups_are_written_at_a_time(tmp_path: Path, count: int) -> None:
+def test_max_concurrent_file_group_rewrites_limits_groups(tmp_path: Path, count: int) -> None:
     table = partitioned(tmp_path / "t")
     before = rows(table)
     runner = CountedWrites(count)
