@@ -334,6 +334,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("bombs")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", FILES)
 def test_files_of_a_mebibyte_are_read_or_refused_below_a_gibibyte(kind: str, folder: Path) -> None:
     paths = {}
