@@ -1,4 +1,4 @@
-"""Generate Java's side of `bridge/protocol/`; run `make protocol` after a change there.
+"""Generate Java's side of `bridge/protocol/`; run `make generate` after a change there.
 
 `IcebergPyRequests` builds and sends the requests; each response has a class that reads it. A name
 on the wire is therefore only in `bridge/protocol/` and in the files that this module generates.
@@ -42,7 +42,7 @@ from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, BridgeO
 JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core" / "messages"
 REQUESTS = "IcebergPyRequests"
-HEADER = "// Written from bridge/protocol by `make protocol`.\n"
+HEADER = "// Written from bridge/protocol by `make generate`.\n"
 _MODULES = (
     messages,
     values,

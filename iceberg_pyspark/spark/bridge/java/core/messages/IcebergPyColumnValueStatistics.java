@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.Map;
 
 /** The statistics of a column's values. */

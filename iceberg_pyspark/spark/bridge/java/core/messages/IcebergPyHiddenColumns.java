@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.Map;
 
 /** The hidden columns, as a Spark schema in JSON. */

@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.Map;
 
 /** A partition field: a transform of a column, as SQL writes it. */

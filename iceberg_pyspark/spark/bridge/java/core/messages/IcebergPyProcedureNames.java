@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.List;
 import java.util.Map;
 

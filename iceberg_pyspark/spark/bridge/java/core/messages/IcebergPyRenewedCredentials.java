@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.Map;
 
 /** The current credentials of a store, by the names of Hadoop's options for them. */

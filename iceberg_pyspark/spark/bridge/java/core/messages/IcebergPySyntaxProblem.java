@@ -1,4 +1,4 @@
-// Written from bridge/protocol by `make protocol`.
+// Written from bridge/protocol by `make generate`.
 import java.util.Map;
 
 /** The place of a syntax error in a statement. */
