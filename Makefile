@@ -50,7 +50,7 @@ help:
 	@echo 'make docs      builds the documentation in build/site; warnings are errors'
 	@echo 'make releases  runs first steps on every release of Spark, and writes docs/releases.md'
 	@echo 'make env       creates .venv and .venv-oracle'
-	@echo 'make clean     removes the files of tests and demo, and the environments and downloads'
+	@echo 'make clean     removes the files of tests and demo; `git clean -dfX` also the environments and downloads'
 
 # --- environments ----------------------------------------------------------------------------------------------------
 
@@ -151,6 +151,5 @@ bench: env
 
 clean:
 	rm -rf $(RESULTS) .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist \
-		spark-warehouse metastore_db artifacts derby.log \
-		.venv .venv-oracle .venv-oldest .oracle .releases .services .tpch
+		spark-warehouse metastore_db artifacts derby.log
 	find iceberg_pyspark pyspark_iceberg_py jobs tests -name __pycache__ -prune -exec rm -rf {} +
