@@ -18,11 +18,6 @@ from tests.services.webdav import WebdavServer, webdav_server
 from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.table_integrity import table_problems
 
-pytestmark = [
-    pytest.mark.release("what Spark and its Hadoop know of stores"),
-    pytest.mark.once("Python reads there"),
-]
-
 
 @pytest.fixture(scope="module", params=["webdav", "sftp"])
 def server(

@@ -16,7 +16,7 @@ from tests.support.java_tables import JavaTables, java_tables, show_rows
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
-pytestmark = pytest.mark.more("tables of another writer, which pip can install")
+pytestmark = pytest.mark.nightly
 
 COPIED = {
     "nested": "SELECT i, concat('s', i) s, i::DECIMAL(38, 4) n, [i, NULL, i] l, "

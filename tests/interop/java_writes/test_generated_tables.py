@@ -17,7 +17,7 @@ from tests.support.oracle import Oracle
 
 CASES = [pytest.param(f, v, id=f"{f.name}-{v}") for f in families() for v in f.versions]
 
-pytestmark = pytest.mark.more("the tests beside it make tables of one feature each")
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

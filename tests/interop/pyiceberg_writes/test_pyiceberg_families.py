@@ -17,7 +17,7 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.pyiceberg_families import FAMILIES, Writer
 
-pytestmark = pytest.mark.more("test_pyiceberg_tables.py has the changes that most tables have")
+pytestmark = pytest.mark.nightly
 
 OTHERWISE_READ = {"changed_schema", "imported"}
 """Families in whose tables PyIceberg reads null lists as empty lists."""

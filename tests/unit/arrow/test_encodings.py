@@ -386,7 +386,7 @@ def test_pieces_are_small_however_they_are_encoded(
     assert max(letters(p.column(0).to_pylist()) for p in result) <= 10_000
 
 
-@pytest.mark.more("test_pieces_are_small_however_they_are_encoded splits the rows")
+@pytest.mark.nightly
 @pytest.mark.parametrize("type_", [pa.large_string(), pa.large_list(pa.int8())])
 def test_one_value_of_more_than_2_gib_is_refused_by_name(
     type_: pa.DataType, zeros: pa.Buffer
@@ -403,7 +403,7 @@ def test_one_value_of_more_than_2_gib_is_refused_by_name(
         written_files(pa.table({"c": array}), schema, MemoryFileIO())
 
 
-@pytest.mark.more("test_pieces_are_small_however_they_are_encoded has such rows, but shorter")
+@pytest.mark.nightly
 @pytest.mark.parametrize("type_", [pa.large_string(), pa.large_list(pa.bool_())])
 def test_rows_of_more_than_2_gib_in_one_piece_are_split(
     type_: pa.DataType, zeros: pa.Buffer
