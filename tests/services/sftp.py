@@ -74,7 +74,7 @@ async def _serve(port: int, files: str, password: str) -> None:
         port,
         server_factory=Users,
         server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
-        sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=files),
+        sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=files.encode()),
     )
     await server.wait_closed()
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
+from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
-from tests.support.numbered_rows import rows
 from tests.support.wrong_arguments import findings, methods_of
 
 

@@ -127,7 +127,7 @@ def test_a_table_is_written_changed_and_maintained(properties: Mapping[str, str]
     table.delete("id = 4 or v = '7/ü %'")
     assert ids_of(load_catalog("lake", **properties).load_table("db.t")) == [0, 1, 2, 3, 5, 6, 8]
     assert table_problems(table) == []
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
 
     maintenance = table.maintenance()
     maintenance.rewrite_data_files(options={"rewrite-all": "true"})
@@ -140,7 +140,7 @@ def test_a_table_is_written_changed_and_maintained(properties: Mapping[str, str]
     assert removed.orphan_file_locations == (orphan,)
     table.refresh()
     assert ids_of(table) == [0, 1, 2, 3, 5, 6, 8]
-    assert table.verify(checks_files=True).findings == ()
+    assert table.verify(check_files=True).findings == ()
 
     io, location = table.io, table.location
     with pytest.raises(StorageError, match="refused"):

@@ -152,12 +152,13 @@ class HiveClient:
         arguments: Mapping[str, Any],
         failures: tuple[type[Exception], ...],
     ) -> Any:
+        broken: tuple[type[Exception], ...] = (*failures, ValueError, EOFError)
         try:
             answer = _exchange(protocol, operation, arguments)
         except HiveAnswerError as e:
             self._keep(protocol)
             raise HiveAnswerError(f"catalog '{self._catalog}': {e}", e.code) from e.__cause__
-        except (*failures, ValueError, EOFError) as e:
+        except broken as e:
             protocol.trans.close()
             raise CatalogUnavailableError(self._no_answer(operation, e)) from e
         except LimitReached as e:

@@ -44,7 +44,8 @@ class RowStream(ABC):
 
     def to_polars(self) -> polars.DataFrame:
         """Return all rows as a Polars frame."""
-        return _optional("polars", "to_polars").DataFrame(self)
+        frame: polars.DataFrame = _optional("polars", "to_polars").DataFrame(self)
+        return frame
 
     def to_duckdb(
         self, table_name: str, connection: duckdb.DuckDBPyConnection | None = None

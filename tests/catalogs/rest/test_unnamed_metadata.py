@@ -105,8 +105,8 @@ def test_rows_and_definitions_change(lake: TableCatalog, table: Table, name: str
 
 
 def test_health_and_verification(table: Table) -> None:
-    assert table.verify(checks_files=True).findings == ()
-    assert "9" in str(table.health(lists_storage=True))
+    assert table.verify(check_files=True).findings == ()
+    assert "9" in str(table.health(list_storage=True))
     for metadata_table in ("snapshots", "history", "files", "metadata_log_entries", "all_files"):
         assert table.metadata_table(metadata_table).to_arrow().num_rows
 
