@@ -23,10 +23,11 @@ class IcebergPyExtensions {
       ours.injectCheckRule(new IcebergPySessionStart());
       ours.injectOptimizerRule(new IcebergPyPythonFunctions.Builder());
       ours.injectPostHocResolutionRule(new IcebergPyAssignments.Builder());
+      ours.injectPostHocResolutionRule(new IcebergPyStatementRule.Builder());
       if (parser != null) ours.injectParser(parser);
       OURS.put(ours, before);
       IcebergPyInternals.setExtensions(session, ours);
-      setAssignments(session, true);
+      setAnalysisRules(session, true);
     }
   }
   static void remove(SparkSession session) throws ReflectiveOperationException {
@@ -34,24 +35,28 @@ class IcebergPyExtensions {
       Object before = OURS.get(session.extensions());
       if (before == null) return;
       IcebergPyInternals.setExtensions(session, (SparkSessionExtensions) before);
-      setAssignments(session, false);
+      setAnalysisRules(session, false);
     }
   }
 
   /**
-   * Add our rule to the session's analyzer, or remove it. Unlike the optimizer, an analyzer gets
+   * Add our rules to the session's analyzer, or remove them. Unlike the optimizer, an analyzer gets
    * its rules from the extensions only when Spark makes it.
    */
-  private static void setAssignments(SparkSession session, boolean ours)
+  private static void setAnalysisRules(SparkSession session, boolean ours)
       throws ReflectiveOperationException {
     Analyzer analyzer = session.sessionState().analyzer();
     List rules = new ArrayList();
     scala.collection.Iterator it = analyzer.postHocResolutionRules().iterator();
     while (it.hasNext()) {
       Object rule = it.next();
-      if (!(rule instanceof IcebergPyAssignments)) rules.add(rule);
+      if (!(rule instanceof IcebergPyAssignments || rule instanceof IcebergPyStatementRule))
+        rules.add(rule);
     }
-    if (ours) rules.add(new IcebergPyAssignments());
+    if (ours) {
+      rules.add(new IcebergPyAssignments());
+      rules.add(new IcebergPyStatementRule());
+    }
     IcebergPyInternals.setAnalysisRules(analyzer, IcebergPyBridge.seq(rules));
   }
 }

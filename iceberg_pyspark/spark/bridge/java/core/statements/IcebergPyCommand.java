@@ -36,8 +36,8 @@ public class IcebergPyCommand extends V2CommandExec {
     if (plan instanceof V2WriteCommand)
       write((V2WriteCommand) plan);
     else
-      IcebergPyRequests.dmlRun(
-          IcebergPyBridge.session(), IcebergPyReferencedTables.handles(), plan);
+      IcebergPyRequests.dmlRun(IcebergPyBridge.session(), IcebergPyReferencedTables.handles(),
+          IcebergPyCorrelatedSubqueries.restore(plan, IcebergPyReferencedTables.analysed()));
     recache();
     return IcebergPyBridge.seq(new ArrayList());
   }

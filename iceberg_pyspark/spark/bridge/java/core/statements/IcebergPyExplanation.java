@@ -27,7 +27,10 @@ class IcebergPyExplanation {
   /** Plan the rows that a statement reads; nothing is run. */
   static SparkPlan of(LogicalPlan plan) {
     SparkSession session = IcebergPySessions.active();
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, rows(plan))
+    LogicalPlan rows = rows(plan);
+    // an analysis would refuse subqueries that Spark has optimized
+    rows.setAnalyzed();
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, rows)
         .queryExecution()
         .executedPlan();
   }

@@ -19,15 +19,19 @@ class IcebergPyReferencedTables extends scala.runtime.AbstractPartialFunction {
    */
   static List handles() {
     List out = new ArrayList();
+    LogicalPlan plan = analysed();
+    if (plan == null) return out;
+    LogicalPlan statement = statementIn(plan);
+    collect(plan, statement == null ? null : IcebergPyCommand.target(statement), out);
+    return out;
+  }
+  /** Return the analysed plan that Spark executes in this thread, or null if Spark keeps none. */
+  static LogicalPlan analysed() {
     String id =
         IcebergPySessions.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
     QueryExecution execution =
         id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
-    if (execution != null) {
-      LogicalPlan plan = execution.withCachedData();
-      collect(plan, targetOf(plan), out);
-    }
-    return out;
+    return execution == null ? null : execution.withCachedData();
   }
 
   /** Return the handles of the tables that a plan reads, also those of cached rows. */
@@ -46,7 +50,6 @@ class IcebergPyReferencedTables extends scala.runtime.AbstractPartialFunction {
   }
   public boolean isDefinedAt(Object plan) {
     return plan instanceof DataSourceV2Relation
-        && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable
         && ((DataSourceV2Relation) plan).identifier().isDefined();
   }
   public Object applyOrElse(Object plan, scala.Function1 otherwise) {
@@ -61,14 +64,15 @@ class IcebergPyReferencedTables extends scala.runtime.AbstractPartialFunction {
     return relation.makeCopy(arguments.toArray());
   }
 
-  private static Object targetOf(LogicalPlan plan) {
+  /** Return the DELETE, UPDATE or MERGE of a plan, or null. */
+  static LogicalPlan statementIn(LogicalPlan plan) {
     // the last child of a statement with common table expressions is the statement itself
     while (!(plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable)) {
       if (plan.children().isEmpty()) return null;
       plan = (LogicalPlan) plan.children().last();
     }
-    return IcebergPyCommand.target(plan);
+    return plan;
   }
 
   private static void collect(LogicalPlan root, Object target, List out) {
