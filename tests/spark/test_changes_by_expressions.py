@@ -41,7 +41,6 @@ def counts(lake: SparkSession, table: str) -> dict[int, int | None]:
     return {row.id: row.n for row in lake.table(table).collect()}
 
 
-@pytest.mark.release("Spark optimizes the subqueries of statements")
 def test_an_update_sets_and_selects_by_rows_of_another_table(
     lake: SparkSession, table: str
 ) -> None:
@@ -108,7 +107,6 @@ def test_a_common_table_expression_is_looked_up_in(lake: SparkSession, table: st
     assert counts(lake, table) == {1: None, 2: 1, 3: None, 4: None}
 
 
-@pytest.mark.release("Spark computes once what an expression uses twice")
 def test_between_and_nullif_compute_what_they_use_twice(lake: SparkSession, table: str) -> None:
     lake.sql(f"update {table} set n = nullif(id + 10, 13) where abs(id) between 2 and 4")
     assert counts(lake, table) == {1: None, 2: 12, 3: None, 4: 14}
