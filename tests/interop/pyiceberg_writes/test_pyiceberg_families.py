@@ -21,6 +21,13 @@ pytestmark = pytest.mark.nightly
 
 OTHERWISE_READ = {"changed_schema", "imported"}
 """Families in whose tables PyIceberg reads null lists as empty lists."""
+CASES = [
+    (family, version)
+    for family in FAMILIES
+    for version in (1, 2)
+    # PyIceberg cannot write to a table of version 1 without a partition field that had buckets
+    if (family, version) != ("changed_partitioning", 1)
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +46,7 @@ def catalog(oracle: Oracle) -> Iterator[SqlCatalog]:
     opened.engine.dispose()
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "version"), CASES)
 def test_every_reader_sees_the_same(
     java: JavaTables, catalog: SqlCatalog, family: str, version: int, tmp_path: Path
 ) -> None:
