@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.errors import PySparkException
@@ -54,13 +55,19 @@ def test_every_procedure_of_files_has_a_dry_run() -> None:
     [pytest.param(n, marks=() if n in OF_EACH_KIND else pytest.mark.nightly) for n in WITH_DRY_RUN],
 )
 def test_a_dry_run_changes_nothing_and_counts_what_the_run_does(
-    lake: Lake, name: str, capsys: pytest.CaptureFixture[str]
+    lake: Lake,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`dry_run` of CALL and `--plan` of the job have the result of the run, and leave no file."""
     arguments = make_work(lake, name, name)
     before = lake.state()
     planned = lake.session.sql(call_text(name, name, {**arguments, "dry_run": True})).collect()
     assert lake.state() == before
+    sessions = MagicMock()
+    sessions.builder.appName.return_value.getOrCreate.return_value = lake.session
+    monkeypatch.setattr(job, "SparkSession", sessions)
     job.app([*job_arguments(name, name, arguments), "--plan", "--json"], standalone_mode=False)
     document = json.loads(capsys.readouterr().out)
     assert lake.state() == before
