@@ -178,8 +178,6 @@ class FsspecFileIO:
 
     def _entries(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
         system, path = self._place(folder)
-        # a cached listing would hide files that other programs have just written
-        system.invalidate_cache()
         try:
             listed = system.ls(path, detail=True)
         except (FileNotFoundError, NotADirectoryError):
@@ -250,6 +248,8 @@ class FsspecFileIO:
         path = str(kind._strip_protocol(f"{url}x"))[:-1] + name
         if name and kind._strip_protocol(path) != path:
             raise StorageError(f"{location}: fsspec reads this name as another; use another one")
+        # a cached listing would hide files that other programs have just written
+        system.invalidate_cache()
         return system, path or "/"
 
     def _check_host(self, location: str, host: str | None) -> None:

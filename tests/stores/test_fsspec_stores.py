@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -225,6 +225,19 @@ def test_a_broken_connection_is_opened_again(sftp: SftpServer) -> None:
         if hasattr(system, "ftp"):
             system.client.close()
     assert io.read_bytes(f"{folder}/f") == b"x"
+
+
+def test_a_write_that_fails_leaves_no_file(properties: Mapping[str, str], folder: str) -> None:
+    table = load_catalog("lake", **properties).create_table("db.t", "id BIGINT, v STRING")
+    files = {f.location for f in table.io.list_files(folder)}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows(*range(100_000)).to_batches()
+        raise RuntimeError("the source has failed")
+
+    with pytest.raises(RuntimeError, match="the source has failed"):
+        table.append(pa.RecordBatchReader.from_batches(rows().schema, batches()))
+    assert {f.location for f in table.io.list_files(folder)} == files
 
 
 def test_a_truncated_upload_is_an_error(

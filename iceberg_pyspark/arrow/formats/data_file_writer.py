@@ -11,7 +11,6 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.objects.object_streams import ObjectOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,11 @@ class DataFileWriter(Protocol):
 
 def discard_file(stream: BinaryIO, io: FileIO, location: str) -> None:
     """Close and remove an unfinished file; new errors do not hide the original error."""
-    if isinstance(stream, ObjectOutput):
+    discard = getattr(stream, "discard", None)
+    if discard is not None:
         # closing the stream would publish the unfinished file
         with contextlib.suppress(StorageError):
-            stream.discard()
+            discard()
         return
     with contextlib.suppress(StorageError, OSError, ValueError):
         stream.close()
