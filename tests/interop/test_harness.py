@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases, pairs
+from tests.support.parameters import pairs
 
 CATALOGS = ("java_hadoop", "java_sql")
 
@@ -68,10 +68,10 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
 
 
 @pytest.mark.nightly
-@cases(
+@pytest.mark.parametrize(
     ("sql_type", "literals", "deleted", "remainder"),
-    fast=[("FLOAT", ("1.5", "2.5"), 1.5, 2.5)],
-    nightly=[
+    [
+        ("FLOAT", ("1.5", "2.5"), 1.5, 2.5),
         ("INT", ("1", "2"), 1, 2),
         ("BIGINT", ("1", "2"), 1, 2),
         ("DOUBLE", ("1.5", "2.5"), 1.5, 2.5),
@@ -175,10 +175,9 @@ def test_position_deletes_remove_rows_by_number(
 
 
 @pytest.mark.nightly
-@cases(
+@pytest.mark.parametrize(
     ("format_version", "granularity", "file_format", "count"),
-    fast=[(2, "partition", "PARQUET", 1)],
-    nightly=[(2, "file", "PARQUET", 2), (3, "file", "PUFFIN", 2)],
+    [(2, "partition", "PARQUET", 1), (2, "file", "PARQUET", 2), (3, "file", "PUFFIN", 2)],
 )
 def test_merge_on_read_deletes_write_delete_files(
     oracle: Oracle, format_version: int, granularity: str, file_format: str, count: int

@@ -137,16 +137,16 @@ def test_deleted_rows_stay_deleted(
 
 
 @pytest.mark.nightly
-@cases(
+@pytest.mark.parametrize(
     ("granularity", "delete_format", "spec"),
-    fast=[
+    [
         ("file", "parquet", ""),
         ("file", "parquet", "partitioned by (bucket(2, id))"),
         ("partition", "parquet", ""),
         ("partition", "parquet", "partitioned by (g)"),
         ("partition", "avro", "partitioned by (g)"),
+        ("file", "orc", ""),
     ],
-    nightly=[("file", "orc", "")],
 )
 def test_position_delete_files_that_executors_read(
     lake: Oracle, granularity: str, delete_format: str, spec: str, monkeypatch: pytest.MonkeyPatch

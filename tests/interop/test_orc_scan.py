@@ -312,7 +312,7 @@ VALUES = {
 
 
 @pytest.mark.nightly
-@cases("vectorized", fast=["true"], nightly=["false"])
+@pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
     arrays = ", ".join(
         f"array({', '.join(f'cast({v} as {kind})' for v in values.split(', '))}, null)"

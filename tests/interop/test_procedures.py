@@ -20,7 +20,6 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.parameters import cases
 from tests.support.readings import our_table
 
 
@@ -133,14 +132,15 @@ SAME_STORE = "equal_schemes => map('s3', 'file'), equal_authorities => map('buck
 
 
 @pytest.mark.nightly
-@cases(
+@pytest.mark.parametrize(
     ("arguments", "orphans"),
-    fast=[
+    [
         ("equal_schemes => map('s3', 'file')", None),
         ("prefix_mismatch_mode => 'DELETE'", 1),
         (SAME_STORE, 0),
+        ("prefix_mismatch_mode => 'ERROR'", None),
+        ("prefix_mismatch_mode => 'Ignore'", 0),
     ],
-    nightly=[("prefix_mismatch_mode => 'ERROR'", None), ("prefix_mismatch_mode => 'Ignore'", 0)],
 )
 def test_a_file_with_the_path_of_a_needed_file_of_another_store(
     lake: Oracle, arguments: str, orphans: int | None
@@ -280,7 +280,7 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@cases("file_format", fast=["orc"], nightly=["avro"])
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_added_folders_of_other_formats(lake: Oracle, tmp_path: Path, file_format: str) -> None:
     """Partitions are folders `day=.../name=...`, and the files have no field ids."""
     source = tmp_path / "source"

@@ -256,7 +256,7 @@ def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle)
 
 
 @pytest.mark.nightly
-@cases("file_format", fast=["orc"], nightly=["avro"])
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_delete_files_of_other_formats_are_read_by_the_other(
     lake: Oracle, file_format: str
 ) -> None:

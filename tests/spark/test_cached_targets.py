@@ -10,9 +10,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import pairs
-
-pytestmark = pytest.mark.nightly
+from tests.support.parameters import cases
 
 STATEMENTS = [
     ("delete from {t} where id = 1", [(2, 2), (3, 3)]),
@@ -41,8 +39,10 @@ def session(
         yield lake
 
 
-@pytest.mark.parametrize(
-    ("place", "mode"), pairs(["", ".branch_b"], ["merge-on-read", "copy-on-write"])
+@cases(
+    ("place", "mode"),
+    fast=[("", "merge-on-read")],
+    nightly=[(".branch_b", "merge-on-read"), ("", "copy-on-write"), (".branch_b", "copy-on-write")],
 )
 def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: str) -> None:
     sql = session.spark.sql
@@ -61,6 +61,7 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     frame.unpersist()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("call", "ids"),
     [
@@ -97,6 +98,7 @@ def test_procedures_that_change_rows(
         sql("uncache table cached.db.moved")
 
 
+@pytest.mark.nightly
 def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql = session.spark.sql
     sql("create table cached.db.forward (id bigint) using iceberg")
@@ -110,6 +112,7 @@ def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql("uncache table cached.db.forward.branch_behind")
 
 
+@pytest.mark.nightly
 def test_changes_from_python(session: IcebergSession) -> None:
     spark = session.spark
     spark.sql("create table cached.db.python (id bigint, v int) using iceberg")

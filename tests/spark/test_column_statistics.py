@@ -13,8 +13,6 @@ from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from tests.support.native_lake import sqlite_lake
 from tests.support.plan_statistics import KnownColumn, known_columns
 
-pytestmark = pytest.mark.nightly
-
 THETA = "apache-datasketches-theta-v1"
 
 
@@ -79,6 +77,7 @@ def test_what_statistics_do_not_say_is_not_known(session: IcebergSession) -> Non
     assert frame.where("id > 10 and g = 1").count() == 6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", ["9" * 5000, str(2**63), "-1", "٣"])
 def test_a_count_that_is_none_fails_no_query(session: IcebergSession, count: str) -> None:
     session.spark.sql(
@@ -91,6 +90,7 @@ def test_a_count_that_is_none_fails_no_query(session: IcebergSession, count: str
     assert frame.join(frame.select("g").distinct(), "g").where("id > 10").count() == 19
 
 
+@pytest.mark.nightly
 def test_a_column_whose_nulls_or_bounds_are_not_known_is_left_out(session: IcebergSession) -> None:
     session.spark.sql(
         "create table counted.db.bounds using iceberg tblproperties "

@@ -177,17 +177,18 @@ CUT_ROWS = """
 
 
 @pytest.mark.nightly
-@cases(
+@pytest.mark.parametrize(
     ("partitioned", "on"),
-    fast=[
+    [
         ("truncate(50, d)", "a.d = b.d"),
         ("bucket(3, i), truncate(6, s)", "a.i = b.i and a.s = b.s"),
         ("truncate(6, s)", "a.s = b.s"),
         ("truncate(2, b)", "a.b = b.b"),
         ("truncate(10, i)", "a.i = b.i"),
         ("truncate(50, l)", "a.l = b.l"),
+        ("truncate(4, s)", "a.s = b.s"),
+        ("g, truncate(6, s)", "a.g = b.g and a.s = b.s"),
     ],
-    nightly=[("truncate(4, s)", "a.s = b.s"), ("g, truncate(6, s)", "a.g = b.g and a.s = b.s")],
 )
 def test_tables_cut_alike_are_joined_without_a_shuffle(
     session: IcebergSession, partitioned: str, on: str

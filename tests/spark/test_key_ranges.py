@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,7 @@ from iceberg_pyspark.spark.table_states import TargetReads
 from iceberg_pyspark.table.reading.scan import TableScan
 from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import pairs
-
-pytestmark = pytest.mark.nightly
+from tests.support.parameters import cases
 
 MERGE = "merge into {t} t using (select * from changes where kind = 'x') s on "
 CHANGED = "when matched then update set v = s.v"
@@ -105,9 +104,14 @@ def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[
 
 
 MODES = ("merge-on-read", "copy-on-write")
+ALWAYS = [("delete", "merge-on-read"), ("merge", "copy-on-write")]
 
 
-@pytest.mark.parametrize(("name", "mode"), pairs(list(STATEMENTS), MODES))
+@cases(
+    ("name", "mode"),
+    fast=ALWAYS,
+    nightly=[c for c in product(STATEMENTS, MODES) if c not in ALWAYS],
+)
 def test_one_partition_of_fifty_is_read(
     session: IcebergSession, read: list[TableScan], name: str, mode: str
 ) -> None:
@@ -119,6 +123,7 @@ def test_one_partition_of_fifty_is_read(
     assert table_rows != ROWS
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_what_selects_by_no_key_reads_every_file(
     session: IcebergSession, read: list[TableScan], name: str
@@ -131,6 +136,7 @@ def test_what_selects_by_no_key_reads_every_file(
         assert table_rows == changed_plainly(session, name, EVERY_FILE[name])
 
 
+@pytest.mark.nightly
 def test_a_source_without_rows_reads_no_file(
     session: IcebergSession, read: list[TableScan]
 ) -> None:
@@ -141,6 +147,7 @@ def test_a_source_without_rows_reads_no_file(
     assert set(Path(session.table(table).location).rglob("*.parquet")) == files
 
 
+@pytest.mark.nightly
 def test_a_source_that_may_give_other_rows_the_next_time_is_not_read_twice(
     session: IcebergSession, tmp_path: Path
 ) -> None:
@@ -166,6 +173,7 @@ def test_a_source_that_may_give_other_rows_the_next_time_is_not_read_twice(
     cached.unpersist()
 
 
+@pytest.mark.nightly
 def test_keys_beyond_the_calendar_of_python_have_every_file_read(
     session: IcebergSession, read: list[TableScan]
 ) -> None:

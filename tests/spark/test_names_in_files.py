@@ -15,8 +15,6 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, MapType, NestedField, StringType, UUIDType
 from tests.support.frames import append_rows, create_path_table, load
 
-pytestmark = pytest.mark.nightly
-
 NAN = float("nan")
 
 

@@ -22,8 +22,6 @@ from tests.support.frames import refusal
 from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.nightly
-
 PREFIX = "spark.sql.catalog.stores"
 BUCKETS_OF_THE_JVM = """
 import java.io.File;
@@ -125,6 +123,7 @@ def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
         spark.conf.unset("fs.s3a.impl")
 
 
+@pytest.mark.nightly
 def test_s3_is_read_by_the_session_s_own_s3a_where_the_catalog_has_no_keys(
     session: IcebergSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.session import IcebergSession
 
-pytestmark = pytest.mark.nightly
-
 PREFIX = "spark.sql.catalog.sums"
 ERRORS = (PySparkException, Py4JJavaError)
 VALUE = 0x1122334455667788

@@ -56,7 +56,7 @@ def table(session: IcebergSession, mode: str, request: pytest.FixtureRequest) ->
 
 
 @pytest.mark.nightly
-@cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_delete_and_update(session: IcebergSession, table: str) -> None:
     spark = session.spark
     spark.sql(f"delete from {table} where twice(s) = 'aa'")
@@ -67,7 +67,6 @@ def test_delete_and_update(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(2, "bbbb"), (4, "ll"), (13, "CC")]
 
 
-@pytest.mark.nightly
 @cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 def test_merge(session: IcebergSession, table: str) -> None:
     spark = session.spark

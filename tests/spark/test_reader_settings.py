@@ -16,8 +16,6 @@ from tests.support.frames import append_rows, create_path_table, load, rows_of
 from tests.support.native_lake import plan_of
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.nightly
-
 SETTINGS = {
     "spark.sql.parquet.enableVectorizedReader": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
@@ -71,6 +69,7 @@ def test_settings_of_parquet_change_no_rows(
         session.uninstall()
 
 
+@pytest.mark.nightly
 def test_settings_of_orc_change_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     properties = {"write.format.default": "orc", "format-version": "3"}
     columns = "id BIGINT, d DOUBLE, s STRUCT<a: INT>, l ARRAY<STRING>, day DATE, no DECIMAL(38, 9)"

@@ -177,7 +177,7 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
 
 
 @pytest.mark.nightly
-@cases("order", fast=["a"], nightly=[None])
+@pytest.mark.parametrize("order", ["a", None])
 def test_jobs_are_in_the_group_of_the_caller(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
@@ -218,7 +218,7 @@ def test_jobs_are_in_the_group_of_the_caller(
 
 
 @pytest.mark.nightly
-@cases("order", fast=["a"], nightly=[None])
+@pytest.mark.parametrize("order", ["a", None])
 def test_progress_counts_the_files_of_tasks(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:

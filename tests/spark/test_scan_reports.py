@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 import iceberg_pyspark as ice
 from tests.support.http_server import BreakConnection, Reply, TestServer, http_server
 from tests.support.native_lake import plan_of
+from tests.support.parameters import cases
 from tests.support.reporting_server import ReportingServer, reports
 from tests.support.rest_answers import configured
-
-pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def scan_of(report: dict[str, Any]) -> tuple[Any, ...]:
     return report["report-type"], report["table-name"], report["snapshot-id"], *kept
 
 
-@pytest.mark.parametrize("path", ["portable", "native"])
+@cases("path", fast=["native"], nightly=["portable"])
 def test_a_scan_of_a_pinned_table_is_reported(
     spark: SparkSession, reported: tuple[ReportingServer, TestServer], path: str
 ) -> None:
@@ -65,6 +64,7 @@ def test_a_scan_of_a_pinned_table_is_reported(
             session.uninstall()
 
 
+@pytest.mark.nightly
 def test_a_scan_neither_waits_for_its_report_nor_fails_by_it(
     spark: SparkSession, reported: tuple[ReportingServer, TestServer]
 ) -> None:
@@ -87,6 +87,7 @@ def test_a_scan_neither_waits_for_its_report_nor_fails_by_it(
         session.uninstall()
 
 
+@pytest.mark.nightly
 def test_a_server_that_wants_no_reports_gets_none(
     spark: SparkSession, reported: tuple[ReportingServer, TestServer]
 ) -> None:

@@ -11,11 +11,10 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import cases
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
-
-pytestmark = pytest.mark.nightly
 
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 ROWS = """
@@ -81,7 +80,7 @@ if FULL_WORK:
     OTHER_ORDERS["last"] = "id nulls last"
 
 
-@pytest.mark.parametrize("key", ["id", "s", *(k for k in ("g", "m", "t"))])
+@cases("key", fast=["s"], nightly=["id", *(k for k in ("g", "m", "t"))])
 def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: str) -> None:
     name = f"by_{key}"
     make(session, name, key, f"bucket(4, {key})")
@@ -100,6 +99,7 @@ def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: s
         assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", remaining)) == 0
 
 
+@pytest.mark.nightly
 def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
     for name, order in OTHER_ORDERS.items():
         make(session, name, order, "bucket(4, id)")
@@ -108,6 +108,7 @@ def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
     assert sorts(compared(session, "double", "select a.id from {l} a join {r} b on a.f = b.f")) == 2
 
 
+@pytest.mark.nightly
 def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
     """Files with two sort orders, and two files in one group."""
     spark, on = session.spark, "a.id = b.id"
@@ -128,6 +129,7 @@ def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> Non
             compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
 
 
+@pytest.mark.nightly
 def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     make(session, "filtered", "id", "bucket(8, id)")
     session.spark.sql("select * from values (120L), (121L) as v(k)").createOrReplaceTempView("few")
@@ -135,7 +137,7 @@ def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     compared(session, "filtered", query)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(n for n in range(2, 10))])
+@cases("seed", fast=[0, 1], nightly=[*(n for n in range(2, 10))])
 def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
     chance = random.Random(seed)
     columns = ("id", "g", "s", "m", "t")
@@ -159,6 +161,7 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
         compared(session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}")
 
 
+@pytest.mark.nightly
 def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> None:
     """Whatever the split size is, such a file is one split, so that its rows stay in order."""
     make(session, "one_row_group", "id", "bucket(2, id)")
@@ -172,6 +175,7 @@ def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> Non
         assert sorts(compared(session, "one_row_group", JOIN + "a.id = b.id")) == 0
 
 
+@pytest.mark.nightly
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
     """A file that Spark would split is split, and its rows are sorted again."""
     row_groups = "'write.parquet.row-group-size-bytes'='4096'"
