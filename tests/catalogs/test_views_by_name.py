@@ -11,6 +11,7 @@ import iceberg_pyspark as ice
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
     NoSuchViewError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
@@ -77,6 +78,26 @@ def test_a_catalog_without_views_says_so(tmp_path: Path) -> None:
     ):
         with pytest.raises(UnsupportedFeatureError, match="has no views"):
             call()
+
+
+def test_a_namespace_that_is_missing_is_not_created(
+    catalog: ice.TableCatalog, tmp_path: Path
+) -> None:
+    file = catalog.create_table("db.t", "id BIGINT").loaded.metadata_location
+    for create in (
+        lambda: catalog.create_table("dv.t", "id BIGINT"),
+        lambda: catalog.create_table("dv.t", "id BIGINT", if_not_exists=True),
+        lambda: catalog.create_view("dv.v", "id BIGINT", "SELECT 1"),
+        lambda: catalog.register_table("dv.t", file),
+        lambda: catalog.register_view("dv.v", file),
+    ):
+        with pytest.raises(NoSuchNamespaceError, match=r"namespace dv is not in .*create it first"):
+            create()
+    assert catalog.list_namespaces() == ["db"]
+    # as in Java: a namespace is a folder
+    folders = ice.load_catalog("folders", type="hadoop", warehouse=str(tmp_path / "f"))
+    folders.create_table("dv.t", "id BIGINT")
+    assert folders.list_namespaces() == ["dv"]
 
 
 def test_creation_of_what_exists(catalog: ice.TableCatalog) -> None:
