@@ -50,7 +50,10 @@ def children_of(array: pa.Array) -> list[pa.Array]:
         return [_in_range(array, array.keys), _in_range(array, array.items)]
     if isinstance(array, pa.ListArray | pa.LargeListArray):
         return [_in_range(array, array.values)]
-    return [array.flatten()]
+    try:
+        return [array.flatten()]
+    except pa.ArrowNotImplementedError:  # of some types, such as dictionaries of UUIDs
+        return [_elements(array)]
 
 
 def runs_of(array: pa.RunEndEncodedArray) -> tuple[Longs, pa.Array]:
@@ -84,6 +87,33 @@ def _in_range(array: pa.Array, values: pa.Array) -> pa.Array:
         return values.slice(0, 0)
     first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
     return values.slice(first, last - first)
+
+
+def _elements(array: pa.Array) -> pa.Array:
+    """Return the elements of list views, or of lists of a fixed size, that are not null."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    if isinstance(array, pa.FixedSizeListArray):
+        starts = (array.offset + np.arange(len(array))) * array.type.list_size
+    else:
+        starts = array.offsets.to_numpy()[: len(array)]
+    starts, lengths = starts[lengths > 0], lengths[lengths > 0]
+    # neighbours are one slice
+    first = np.append(True, starts[1:] != (starts + lengths)[:-1])[: len(starts)]
+    counts = np.add.reduceat(lengths, np.flatnonzero(first)) if len(starts) else lengths
+    slices = [array.values.slice(s, n) for s, n in zip(starts[first], counts, strict=True)]
+    return _concatenated(slices) if slices else array.values.slice(0, 0)
+
+
+def _concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
+    if not isinstance(arrays[0], pa.RunEndEncodedArray):
+        return pa.concat_arrays(arrays)
+    # pyarrow does not concatenate runs of extension types
+    runs = [runs_of(a) for a in arrays]
+    before = np.cumsum([0, *map(len, arrays[:-1])])
+    ends = np.concatenate([e + n for (e, _), n in zip(runs, before, strict=True)])
+    return pa.RunEndEncodedArray.from_arrays(
+        pa.array(ends, arrays[0].type.run_end_type), pa.concat_arrays([v for _, v in runs])
+    )
 
 
 def _offsets(array: pa.Array) -> pa.Array:

@@ -78,8 +78,8 @@ def compile_cast_to_table_schema(
             type_ = batch.schema.field(column.index or 0).type
             raise InvalidRequestError(
                 f"column '{name}' of table '{table}': rows of type {type_} cannot be converted to "
-                f"{target.field(name).type}: {e}; a value takes at most 2 GiB, and a list has at "
-                "most 2,147,483,647 elements: split or convert larger ones before writing"
+                f"{target.field(name).type}: {e}; split or convert the column's values before "
+                "writing: one takes at most 2 GiB, and a list has at most 2,147,483,647 elements"
             ) from e
 
     def cast_to_table_schema(batch: pa.RecordBatch) -> pa.RecordBatch:

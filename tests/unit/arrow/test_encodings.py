@@ -234,9 +234,10 @@ def check(names: tuple[str, ...], of: Leaf) -> None:
 
 
 def cases() -> Iterator[tuple[tuple[str, ...], Leaf]]:
-    """Yield every type alone and nested once, and two types of texts nested twice."""
+    """Yield every type alone and nested once, and texts and UUIDs nested twice."""
     yield from product([(), *((w,) for w in WRAPPERS)], LEAVES)
-    inner = [x for x in LEAVES if FULL_WORK or x.type in (pa.large_string(), pa.string_view())]
+    few = (pa.large_string(), pa.string_view(), pa.uuid())
+    inner = [x for x in LEAVES if FULL_WORK or x.type in few]
     yield from product(list(product(WRAPPERS, WRAPPERS)), inner)
 
 
