@@ -12,6 +12,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from jobs.find_java import find_java_home
 from tests.services import rest_fixture
 from tests.support.change_contract import ChangeContract
@@ -255,6 +257,7 @@ def test_every_test_that_is_named_is_there() -> None:
             assert place in contracts, place
 
 
+@pytest.mark.nightly
 def test_every_test_of_java_is_listed() -> None:
     """Compare the lists with the methods of the classes in Iceberg's own jar of tests."""
     jar = rest_fixture.program() / f"iceberg-core-{rest_fixture.VERSION}-tests.jar"

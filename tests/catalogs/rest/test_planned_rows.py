@@ -20,6 +20,8 @@ from tests.support.history_model import ID
 from tests.support.sql_conditions import conditions
 from tests.support.table_histories import a_history, append
 
+pytestmark = pytest.mark.nightly
+
 
 def planned_catalog(server: Server, mode: str) -> TableCatalog:
     # A reporting thread would interfere with the random numbers of a draw.
@@ -27,7 +29,6 @@ def planned_catalog(server: Server, mode: str) -> TableCatalog:
     return load_catalog("lake", type="rest", uri=server.endpoint, **properties)
 
 
-@pytest.mark.nightly
 @settings(
     max_examples=settings().max_examples // 5,
     suppress_health_check=list(HealthCheck),

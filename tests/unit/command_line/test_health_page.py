@@ -185,6 +185,7 @@ def test_without_matplotlib_it_says_what_to_install(
     assert run("health", "db.t").code == 0
 
 
+@pytest.mark.nightly
 def test_a_browser_shows_it(page: str, tmp_path: Path) -> None:
     file = tmp_path / "health.html"
     file.write_text(page, encoding="utf-8")
