@@ -61,10 +61,14 @@ def s3_jars() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
+def oracle(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Oracle]:
     """Yield a Spark session with Iceberg's Java runtime; without the jar, skip or (in CI) fail."""
     try:
-        started = start_oracle(tmp_path_factory.mktemp("oracle"), more_jars=s3_jars())
+        needs_s3 = any(item.path.name == "test_s3_file_io.py" for item in request.session.items)
+        jars = s3_jars() if needs_s3 else []
+        started = start_oracle(tmp_path_factory.mktemp("oracle"), more_jars=jars)
     except OracleUnavailableError as error:
         absent("the oracle", str(error))
     yield InterpretedOracle(**vars(started))

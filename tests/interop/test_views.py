@@ -16,6 +16,8 @@ from tests.services.server import Server
 from tests.support.oracle import Oracle
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.nightly
+
 STATEMENTS = (
     "CREATE TABLE {c}.{n}.t (id INT NOT NULL, v STRING) USING iceberg",
     "INSERT INTO {c}.{n}.t VALUES (1, 'a'), (2, 'b')",
@@ -96,7 +98,6 @@ def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["plain", "named", "after"])
 def test_stored_view_metadata_equals_javas(catalog: RestCatalog, name: str) -> None:
     assert stored(catalog, "ours", name) == stored(catalog, "javas", name)
@@ -113,7 +114,6 @@ def test_java_reads_our_views_and_we_read_javas(oracle: Oracle, catalog: RestCat
         assert [tuple(row) for row in oracle.sql(f"{read}.after").collect()] == [(1,)]
 
 
-@pytest.mark.nightly
 def test_the_same_views_are_listed(oracle: Oracle, catalog: RestCatalog) -> None:
     oracle.spark.range(1).createOrReplaceTempView("fleeting")
     for pattern in ("", " LIKE 'p*|f*'"):
@@ -133,7 +133,6 @@ DESCRIPTIONS = (
 )
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("statement", DESCRIPTIONS)
 def test_views_are_described_alike(oracle: Oracle, catalog: RestCatalog, statement: str) -> None:
     for name in ("plain", "named", "after"):
@@ -149,7 +148,6 @@ def test_views_are_described_alike(oracle: Oracle, catalog: RestCatalog, stateme
         assert shown[0] == shown[1]
 
 
-@pytest.mark.nightly
 def test_the_statement_of_java_has_the_place_of_the_view_too(
     oracle: Oracle, catalog: RestCatalog
 ) -> None:
@@ -169,7 +167,6 @@ def test_the_statement_of_java_has_the_place_of_the_view_too(
         ]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("statement", REFUSED)
 def test_view_statement_that_java_refuses_is_refused(
     oracle: Oracle, catalog: RestCatalog, statement: str

@@ -1,4 +1,4 @@
-"""Java's JdbcCatalog and our SQL catalog in one PostgreSQL database: tables and views in turns."""
+"""Java's JdbcCatalog and our SQL catalog in one database: tables and views in turns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from tests.services.databases import PASSWORD, USER, new_database
 from tests.services.postgres import postgres
 from tests.support.java_in_turns import InTurns, open_in_java
 from tests.support.oracle import Oracle
-
-pytestmark = pytest.mark.nightly
+from tests.support.readings import catalog_properties
 
 CATALOG = "java_pg"
 
@@ -54,10 +53,19 @@ def end_connections(uri: str) -> None:
         connection.execute(f"{end} AND datname = current_database()")
 
 
+@pytest.mark.nightly
 def test_a_table_changed_in_turns_and_at_once_loses_nothing(shared: InTurns) -> None:
     assert shared.ours.namespace_exists(("db",))
     shared.change_a_table(renamed="db.renamed", appends=6)
 
 
+@pytest.mark.nightly
 def test_views_of_java_are_ours_and_ours_are_javas(shared: InTurns) -> None:
     shared.change_views()
+
+
+def test_views_of_java_are_ours_and_ours_are_javas_on_sqlite(oracle: Oracle) -> None:
+    oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_sql.db")
+    ours = load_catalog("java_sql", **catalog_properties(oracle, "java_sql"))
+    assert isinstance(ours, SqlCatalog)
+    InTurns(oracle, "java_sql", ours).change_views()
