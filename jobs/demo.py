@@ -39,7 +39,7 @@ from rich.table import Table as RichTable
 
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.job_progress import run_with_progress
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from iceberg_pyspark.command_line.group import exit_code_of
-from iceberg_pyspark.command_line.quiet_spark import spark_errors
+from iceberg_pyspark.command_line.terminal_session import spark_errors
 from iceberg_pyspark.spark.data_source.table_access import open_table
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.job_progress import run_with_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 
 

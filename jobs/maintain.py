@@ -23,8 +23,8 @@ from iceberg_pyspark.command_line.group import CommandLine
 from iceberg_pyspark.command_line.invocation import Invocation
 from iceberg_pyspark.command_line.maintain import add_procedures
 from iceberg_pyspark.command_line.output import Output
-from iceberg_pyspark.command_line.quiet_spark import spark_errors
-from iceberg_pyspark.spark.procedures.calls import RUNS
+from iceberg_pyspark.command_line.terminal_session import spark_errors
+from iceberg_pyspark.spark.procedures.call_statement import RUNS
 from iceberg_pyspark.table.maintenance.procedures import (
     CREATE_CHANGELOG_VIEW,
     PROCEDURES,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import with_child_defaults
 

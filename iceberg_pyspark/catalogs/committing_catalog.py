@@ -2,7 +2,7 @@
 
 A commit has two parts. The first part prepares the commit; every `IcebergError` there means
 `Refused`, because nothing has been changed yet. Only the second part, the swap (`pointer_swap.py`,
-`hadoop/tables.py`), knows the outcome. For a REST catalog, the server does all this.
+`hadoop/folder_versions.py`), knows the outcome. For a REST catalog, the server does all this.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.pointer_swap import next_metadata
-from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.changes.outcomes import Outcome, Refused
 from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate

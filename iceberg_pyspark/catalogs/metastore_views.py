@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from iceberg_pyspark.catalogs.catalog import LoadedView, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
+from iceberg_pyspark.catalogs.outcome_search import Pointers
 from iceberg_pyspark.catalogs.pointer_swap import (
     first_metadata_location,
     next_metadata_location,
     swap_pointer,
 )
-from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, unknown
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,

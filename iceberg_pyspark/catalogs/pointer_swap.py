@@ -35,11 +35,8 @@ from iceberg_pyspark.formats.metadata_files import (
     parse_version,
 )
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spec.properties import (
-    METADATA_DELETE_AFTER_COMMIT,
-    WRITE_METADATA_PATH,
-)
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import METADATA_DELETE_AFTER_COMMIT, WRITE_METADATA_PATH
 from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import is_in_store, spellings, store_of

@@ -2,8 +2,8 @@
 
 The types are a closed list: no catalog's class named in properties is imported. Without any
 configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder (`catalogs/sql/catalog.py`). `configuration.py` finds the
-properties.
+`iceberg-warehouse` of the working folder (`catalogs/sql/database_catalog.py`). `configuration.py`
+finds the properties.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from iceberg_pyspark.catalogs.configuration import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.argument_types import check_text
@@ -88,7 +88,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     match _type_of(catalog_name, all_properties):
         case "sql":
             # importing SQLAlchemy takes a third of a second, which other catalogs should not pay
-            from iceberg_pyspark.catalogs.sql.catalog import open_sql_catalog  # noqa: PLC0415
+            from iceberg_pyspark.catalogs.sql.database_catalog import open_sql_catalog  # noqa: PLC0415
 
             return open_sql_catalog(catalog_name, all_properties)
         case "hadoop":
@@ -106,7 +106,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
 def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     try:
         # httpx is an extra, which other catalogs do not need
-        from iceberg_pyspark.catalogs.rest.catalog import RestCatalog  # noqa: PLC0415
+        from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog  # noqa: PLC0415
     except ModuleNotFoundError as e:
         if e.name != "httpx":
             raise

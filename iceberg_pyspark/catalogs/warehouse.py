@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_folder_name
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.table_properties import bool_property
 
 LOCATION = "location"
 """The namespace property that moves a namespace's tables out of the warehouse folder."""

@@ -31,14 +31,14 @@ from iceberg_pyspark.changes.metadata_builder import (
 from iceberg_pyspark.errors import CommitConflictError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64
 from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, older_path
+from iceberg_pyspark.spec.snapshots import MetadataLogEntry, SnapshotLogEntry
+from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     METADATA_PREVIOUS_VERSIONS_MAX,
     RESERVED_PROPERTIES,
     ROOT_MANIFESTS,
 )
-from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, older_path
-from iceberg_pyspark.spec.snapshots import MetadataLogEntry, SnapshotLogEntry
-from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
 
 
 def finished_metadata(

@@ -20,8 +20,8 @@ from iceberg_pyspark.spec.name_mapping import (
     name_mapping_from_text,
     name_mapping_to_text,
 )
-from iceberg_pyspark.spec.properties import COLUMN_PREFIXES, NAME_MAPPING
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import COLUMN_PREFIXES, NAME_MAPPING
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType, StructType
 
 

@@ -46,7 +46,11 @@ from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
     check_writable,
 )
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     DEFAULT_FORMAT_VERSION,
     FORMAT_VERSION,
     PARQUET_COMPRESSION,
@@ -55,10 +59,6 @@ from iceberg_pyspark.spec.properties import (
     check_set_properties,
     int_property,
 )
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN
-from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 
 

@@ -18,14 +18,14 @@ from iceberg_pyspark.changes.updates import (
 )
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     DEFAULT_FORMAT_VERSION,
     FORMAT_VERSION,
     RESERVED_PROPERTIES,
     check_set_properties,
     int_property,
 )
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 Self = TypeVar("Self", bound="PropertyChanges")
 

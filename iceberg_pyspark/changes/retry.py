@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.table_properties import (
     COMMIT_MAX_WAIT_MS,
     COMMIT_MIN_WAIT_MS,
     COMMIT_NUM_RETRIES,

@@ -32,10 +32,10 @@ from iceberg_pyspark.changes.manifest_changes import (
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import check_writable, partition_key
-from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
 from iceberg_pyspark.spec.retyped_columns import is_readable_as
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import MANIFEST_TARGET_SIZE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,13 +29,13 @@ from iceberg_pyspark.changes.updates import (
     TableUpdate,
 )
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.snapshots import MAIN, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     HISTORY_MAX_REF_AGE_MS,
     HISTORY_MAX_SNAPSHOT_AGE_MS,
     HISTORY_MIN_SNAPSHOTS_TO_KEEP,
 )
-from iceberg_pyspark.spec.snapshots import MAIN, SnapshotRef
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

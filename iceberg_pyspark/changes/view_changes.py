@@ -23,8 +23,8 @@ from iceberg_pyspark.changes.updates import (
     UpgradeFormatVersion,
 )
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
-from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.spec.views import (
     DROP_DIALECT_ALLOWED,
     VERSION_HISTORY_SIZE,

@@ -14,9 +14,9 @@ from iceberg_pyspark.command_line import (
     describe,
     health,
     maintain,
-    properties,
+    property_commands,
     run_sql,
-    scan,
+    scan_command,
 )
 from iceberg_pyspark.command_line.group import ERROR_LOGGER, CommandLine
 from iceberg_pyspark.command_line.invocation import (
@@ -159,11 +159,11 @@ app.command("list-refs", hidden=True)(describe.refs)
 app.command("version", hidden=True)(_show_version)
 app.command()(health.health)
 app.command()(health.verify)
-app.command()(scan.scan)
+app.command()(scan_command.scan)
 app.command("sql")(run_sql.run_sql)
 app.add_typer(change_tables.create_app, name="create")
 app.add_typer(change_tables.drop_app, name="drop")
 app.command()(change_tables.rename)
 app.command()(change_tables.register)
 app.add_typer(maintain.maintain_app, name="maintain")
-app.add_typer(properties.properties_app, name="properties")
+app.add_typer(property_commands.properties_app, name="properties")

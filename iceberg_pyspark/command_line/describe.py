@@ -17,9 +17,9 @@ import typer
 from iceberg_pyspark.catalogs.configuration import configured_names
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
 from iceberg_pyspark.command_line.output import Output, SnapshotId, TableName
+from iceberg_pyspark.display import utc_text
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchNamespaceError, NotFoundError
 from iceberg_pyspark.redaction import redact_properties
-from iceberg_pyspark.spec.display import utc_text
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.table_metadata import metadata_to_json

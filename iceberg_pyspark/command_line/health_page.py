@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from iceberg_pyspark.command_line.health_plots import plots
-from iceberg_pyspark.spec.display import printable, utc_text
+from iceberg_pyspark.display import printable, utc_text
 from iceberg_pyspark.table.health.report_text import Section, number_text, sections, size_text
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from iceberg_pyspark.display import printable, utc_text
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.display import printable, utc_text
 from iceberg_pyspark.table.health.report_text import count_range, size_range, size_text
 
 if TYPE_CHECKING:

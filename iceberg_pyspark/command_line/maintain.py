@@ -57,7 +57,7 @@ def _command(
     """Return a function whose signature typer reads."""
 
     def command(context: typer.Context, **words: Any) -> None:
-        from iceberg_pyspark.command_line.progress import shown_progress  # noqa: PLC0415 - slow
+        from iceberg_pyspark.command_line.progress_display import shown_progress  # noqa: PLC0415 - slow
 
         arguments = {
             p.name: _value(p, words[p.name])

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from iceberg_pyspark.spec.display import escape_text, printable
+from iceberg_pyspark.display import escape_text, printable
 
 if TYPE_CHECKING:
     from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup

@@ -89,7 +89,7 @@ def _session(
     invocation: Invocation, name: str | None, settings: Mapping[str, str]
 ) -> IcebergSession:
     """Return a new session with the configured catalogs; `name` is the current catalog."""
-    from iceberg_pyspark.command_line.quiet_spark import start_spark  # noqa: PLC0415 - pyspark
+    from iceberg_pyspark.command_line.terminal_session import start_spark  # noqa: PLC0415 - pyspark
 
     session = start_spark(settings)
     conf = session.spark.conf
@@ -104,7 +104,7 @@ def _session(
 
 def _run(session: IcebergSession, statement: str, limit: int, output: Output) -> None:
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
-    from iceberg_pyspark.command_line.quiet_spark import spark_errors  # noqa: PLC0415 - pyspark
+    from iceberg_pyspark.command_line.terminal_session import spark_errors  # noqa: PLC0415 - pyspark
 
     with spark_errors():
         answer = session.sql(statement)

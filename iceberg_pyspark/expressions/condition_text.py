@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from iceberg_pyspark.display import cut_off, quoted
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.display import cut_off, quoted
 from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.values import value_to_json
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.murmur3 import murmur3_32
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.table_properties import (
     OBJECT_STORAGE,
     PARTITIONED_PATHS,
     WRITE_DATA_PATH,

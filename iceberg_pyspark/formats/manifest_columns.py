@@ -22,7 +22,7 @@ from iceberg_pyspark.formats.encoding.physical_types import physical_type, physi
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, parse_manifest
 from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
-from iceberg_pyspark.formats.roots.content_entries import ORDINAL, ContentEntries, profile_of
+from iceberg_pyspark.formats.roots.content_entry_reader import ORDINAL, ContentEntries, profile_of
 from iceberg_pyspark.spec.entry_columns import (
     ENTRY_COLUMNS,
     FILTER_METRICS,

@@ -15,7 +15,11 @@ from itertools import chain, pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
-from iceberg_pyspark.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_TARGET_SIZE
+from iceberg_pyspark.spec.table_properties import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
 
 _FEW_GROUPS = 64
 

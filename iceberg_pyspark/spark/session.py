@@ -10,15 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.display import printable
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge import jvm
-from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
-from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
+from iceberg_pyspark.spark.bridge.jvm_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
+from iceberg_pyspark.spark.bridge.session_description import describe_session
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
 from iceberg_pyspark.spark.data_source.worker_python import (
     prepare_worker_python,
@@ -37,10 +38,9 @@ from iceberg_pyspark.spark.spark_table import (
     catalog_and_levels,
     spark_table,
 )
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
-from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.maintenance.procedures import DRY_RUN, MIGRATE, SNAPSHOT

@@ -33,10 +33,10 @@ from iceberg_pyspark.spark.row_level.equality_writes import write_equality_delet
 from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
-from iceberg_pyspark.spark.row_level.own_reads import state_read
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
+from iceberg_pyspark.spark.row_level.self_reads import state_read
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.table import Table

@@ -25,8 +25,8 @@ from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 MAX_STATES = 256
 

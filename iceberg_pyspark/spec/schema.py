@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.values import value_from_json, value_to_json
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
+from iceberg_pyspark.display import html_table, printable, utc_text
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.redaction import redact_properties
-from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, relative_path, resolved_path

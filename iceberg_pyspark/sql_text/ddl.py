@@ -1,6 +1,6 @@
 """Parses partitioning and sort orders: `days(ts)`, `v DESC`.
 
-Terms are those of Spark DDL; unknown terms are refused. `sql_text/schemas.py` parses schemas.
+Terms are those of Spark DDL; unknown terms are refused. `sql_text/schema_text.py` parses schemas.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from iceberg_pyspark.display import cut_off
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.display import cut_off
 from iceberg_pyspark.spec.json_fields import MAX_INT32
 from iceberg_pyspark.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
@@ -31,8 +31,8 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.sql_text.lazy_parser import ClauseToken, term_tokens
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 _INT32_DIGITS = len(str(MAX_INT32))
 

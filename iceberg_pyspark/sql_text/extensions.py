@@ -24,8 +24,8 @@ from typing import Literal, TypeAlias
 
 from iceberg_pyspark.spec.snapshots import RefType
 from iceberg_pyspark.spec.sorting import Direction, NullOrder
+from iceberg_pyspark.sql_text.lazy_parser import ClauseToken, statement_tokens
 from iceberg_pyspark.sql_text.names import unquote
-from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
 
 _MAX_CHARACTERS = 1_000_000
 _MAX_INT32 = 2**31 - 1

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iceberg_pyspark.display import quoted as quoted
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.display import quoted as quoted
-from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
+from iceberg_pyspark.sql_text.lazy_parser import ClauseToken, term_tokens
 
 MAX_LEVEL_LENGTH = 255
 

@@ -20,7 +20,7 @@ from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_
 from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_path
-from iceberg_pyspark.storage.files.memory import check_tasks_reach, is_memory, process_memory
+from iceberg_pyspark.storage.files.memory_files import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.files.places import is_web
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs

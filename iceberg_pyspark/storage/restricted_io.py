@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.places import is_below, is_in_store, store_of

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import LoadedView
+from iceberg_pyspark.display import printable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods
-from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
 from iceberg_pyspark.sql_text.names import readable_name

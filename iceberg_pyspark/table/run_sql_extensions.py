@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE
+from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE
 from iceberg_pyspark.sql_text.ddl import Term, parse_term
 from iceberg_pyspark.sql_text.extensions import (
     AddPartitionField,

@@ -1,6 +1,6 @@
 """A table: its metadata as of the last load or refresh, and all operations on it.
 
-Connects the layers below for Python users: `table/reading/scan.py` reads,
+Connects the layers below for Python users: `table/reading/table_scan.py` reads,
 `table/commits/commit_files.py` commits files, `table/commits/editable_table.py` changes metadata.
 `load_table` returns a table; a table can also be created from the result of a catalog.
 """
@@ -17,12 +17,12 @@ from iceberg_pyspark.changes.file_filter import compile_file_match
 from iceberg_pyspark.changes.manifest_changes import RemoveWhere
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.changes.summary import WRITE_ID
+from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Filter, Predicate
 from iceberg_pyspark.spec.argument_types import checked_methods
-from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -30,8 +30,8 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry, Sna
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import transform_text
+from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import readable_name
-from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together
 from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
@@ -52,17 +52,17 @@ from iceberg_pyspark.table.commits.transaction import Transaction
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.health.examine import DEFAULT_TOP, TableHealth, examine
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.inspection import Inspection
+from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.reading.row_stream import RowStream
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import (
     Moment,
     SnapshotSelector,
     selector_of,
 )
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.verify.findings import TableVerification

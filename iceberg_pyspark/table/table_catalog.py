@@ -1,7 +1,7 @@
 """A catalog for Python users: names and schemas as text, tables as `Table`.
 
 `catalogs/` does the work; this module parses names, schemas and partitioning
-(`sql_text/schemas.py`, `sql_text/ddl.py`), and applies the catalog's `table-default.*` and
+(`sql_text/schema_text.py`, `sql_text/ddl.py`), and applies the catalog's `table-default.*` and
 `table-override.*` properties to new tables.
 """
 
@@ -12,24 +12,24 @@ from typing import Annotated, TypeAlias
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import from_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier, ViewCatalog
+from iceberg_pyspark.catalogs.catalog_properties import shown_properties
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
-from iceberg_pyspark.catalogs.properties import shown_properties
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.argument_types import checked, checked_methods
-from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.catalog_view import View
 from iceberg_pyspark.table.commits.create_table import (
     create_table,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.metastore_catalog import KnownMetadata
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.table_metadata import TableMetadata

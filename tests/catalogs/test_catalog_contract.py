@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from tests.services.glue import Glue
 from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract

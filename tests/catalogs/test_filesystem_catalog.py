@@ -12,7 +12,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.changes.updates import (
     RemoveProperties,
     SetLocation,

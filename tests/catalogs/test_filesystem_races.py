@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.changes.updates import (
     AddSnapshot,
     SetSnapshotRef,

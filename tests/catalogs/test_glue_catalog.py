@@ -12,7 +12,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
     CatalogError,

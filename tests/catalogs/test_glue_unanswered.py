@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.glue import client as glue_client
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
+from iceberg_pyspark.catalogs.glue import glue_client
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.hive.client import (
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.metastore_client import (
     INTERNAL_ERROR,
     UNKNOWN_CALL,
     HiveAnswerError,

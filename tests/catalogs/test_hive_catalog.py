@@ -16,11 +16,11 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive import client as hive_client
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.hive.client import HiveClient
-from iceberg_pyspark.catalogs.hive.compared_changes import alter_table
+from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
+from iceberg_pyspark.catalogs.hive.entry_swap import alter_table
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

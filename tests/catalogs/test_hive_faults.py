@@ -11,9 +11,9 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive import locks as hive_locks
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.hive.client import HiveClient
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

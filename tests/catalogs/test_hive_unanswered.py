@@ -10,8 +10,8 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.hive.client import HiveClient, HiveUnreachableError
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient, HiveUnreachableError
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.catalogs.glue import client as glue_client
-from iceberg_pyspark.catalogs.glue.client import GlueClient
-from iceberg_pyspark.catalogs.hive import client as hive_client
-from iceberg_pyspark.catalogs.hive.client import HiveClient, HiveUnreachableError
+from iceberg_pyspark.catalogs.glue import glue_client
+from iceberg_pyspark.catalogs.glue.glue_client import GlueClient
+from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
+from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient, HiveUnreachableError
 from iceberg_pyspark.errors import CatalogError, CatalogUnavailableError, CommitStateUnknownError
 from tests.services.glue import glue_properties
 from tests.support.stalling_server import (

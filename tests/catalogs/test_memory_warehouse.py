@@ -11,7 +11,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog, load_catalog, load_table
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
-from iceberg_pyspark.storage.files import memory
+from iceberg_pyspark.storage.files import memory_files
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 
@@ -27,7 +27,7 @@ def catalog(warehouse: str) -> TableCatalog:
 
 
 def files(warehouse: str) -> list[str]:
-    store = memory.process_memory(warehouse)
+    store = memory_files.process_memory(warehouse)
     return [file.location for file in store.list_files(warehouse)]
 
 

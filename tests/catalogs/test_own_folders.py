@@ -11,7 +11,7 @@ import pytest
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.catalogs.table_folders import own_folders
 from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.storage.own_folders import OwnFolders

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,

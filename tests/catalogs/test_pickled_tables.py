@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 from tests.support.http_server import Reply, http_server
 from tests.support.rest_answers import configured
 

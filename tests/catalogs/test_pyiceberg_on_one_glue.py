@@ -7,7 +7,7 @@ from pathlib import Path
 from pyiceberg.catalog.glue import GlueCatalog as PyIcebergCatalog
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
 from tests.services.glue import Glue
 from tests.support.catalog_contract import create, set_property
 

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog.hive import HiveCatalog as PyIcebergCatalog
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from tests.support.catalog_contract import create, new_name, set_property
 
 pytestmark = pytest.mark.nightly

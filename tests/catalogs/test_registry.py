@@ -12,13 +12,13 @@ from iceberg_pyspark.catalogs.configuration import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 
 

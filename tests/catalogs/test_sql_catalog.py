@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.errors import (
     CatalogError,

@@ -12,7 +12,7 @@ import pytest
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
@@ -20,7 +20,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
     create_view,

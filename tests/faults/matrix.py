@@ -11,11 +11,11 @@ from typing import Any
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
@@ -24,10 +24,10 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from tests.amounts import FULL_WORK
 from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment

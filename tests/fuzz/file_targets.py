@@ -15,9 +15,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.formats.manifest_columns import read_entries
@@ -35,8 +35,8 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.filters import parse_filter
-from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.sql_text.schema_text import parse_schema
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.table import Table
 from tests.fuzz.metadata_targets import scan_and_commit

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.values import (
     value_to_bytes,
     value_to_json,
 )
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from tests.fuzz.mutations import json_bytes, mutate_bytes, mutate_json
 from tests.fuzz.seeds import NAME_MAPPING, SeedTable, rows, seed_tables
 from tests.fuzz.targets import Target

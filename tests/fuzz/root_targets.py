@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeAlias
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.formats.manifest_columns import Metrics, read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
@@ -21,8 +21,8 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.sql_text.schema_text import parse_schema
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from tests.fuzz.metadata_targets import scan_and_commit
 from tests.fuzz.mutations import mutate_bytes

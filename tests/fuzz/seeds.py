@@ -17,14 +17,14 @@ from unittest import mock
 import pyarrow as pa
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
-from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.sql_text.schema_text import parse_schema
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from tests.support.commit_tables import FakeClock
 from tests.support.deleted_rows import delete_keys, delete_positions

@@ -11,19 +11,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties
 from iceberg_pyspark.catalogs.configuration import (
     configured_names,
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.database import database_url
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.formats.locations import location_provider
 from iceberg_pyspark.redaction import redact_uri
-from iceberg_pyspark.spark.data_source.options import (
+from iceberg_pyspark.spark.data_source.read_options import (
     parse_read_options,
     parse_table_options,
     parse_write_options,
@@ -37,7 +37,7 @@ from iceberg_pyspark.sql_text.extensions import (
 )
 from iceberg_pyspark.sql_text.filters import parse_filter
 from iceberg_pyspark.sql_text.names import is_path, parse_levels
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.store_properties import store_settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.support.java_in_turns import EVENTS, InTurns, open_in_java

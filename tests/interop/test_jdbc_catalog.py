@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from tests.services.databases import PASSWORD, USER, new_database
 from tests.services.postgres import postgres
 from tests.support.java_in_turns import InTurns, open_in_java

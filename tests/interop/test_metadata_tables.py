@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.parameters import cases

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
+from iceberg_pyspark.spark.native_read import position_bitmaps as native_bitmaps
 from iceberg_pyspark.spark.native_read import position_delete_files
-from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
+from iceberg_pyspark.spark.native_read import vector_locations as native_vectors
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.spec.properties import NAME_MAPPING
+from iceberg_pyspark.spec.table_properties import NAME_MAPPING
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table

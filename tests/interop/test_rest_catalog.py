@@ -8,7 +8,7 @@ from pyiceberg.catalog import load_catalog as load_pyiceberg_catalog
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.spec.views import view_metadata_to_json
 from tests.services.server import Server

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import NoSuchSnapshotError
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from tests.support.native_lake import sqlite_lake
 
 Loads = Callable[[str], int]

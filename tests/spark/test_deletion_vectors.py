@@ -19,10 +19,10 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
-from iceberg_pyspark.spark.native_read import position_deletes
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.native_read import position_bitmaps
+from iceberg_pyspark.spark.native_read import vector_locations as native_vectors
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from tests.amounts import FULL_WORK
 from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
@@ -321,7 +321,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size)
     assert "deletion_vectors" not in plan_of(session.spark.sql(query))
     monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size - 1)
-    monkeypatch.setattr(position_deletes, "read_bitmaps", None)
+    monkeypatch.setattr(position_bitmaps, "read_bitmaps", None)
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before
+from iceberg_pyspark.spark.bridge.jvm_errors import say_errors_as_before
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector

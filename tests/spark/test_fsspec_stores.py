@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.native_read import storage
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.storage import jvm_access
 from tests.services.sftp import SftpServer, sftp_server
 from tests.services.webdav import WebdavServer, webdav_server
 from tests.support.deleted_rows import delete_keys
@@ -67,7 +67,7 @@ def test_statements_read_and_write_by_python(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(storage, "_warnings", set())
+    monkeypatch.setattr(jvm_access, "_warnings", set())
     spark = session.spark
     spark.sql("create table remote.db.t (id bigint, day date) partitioned by (day)")
     with caplog.at_level(logging.WARNING):

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
-from iceberg_pyspark.spark.native_read import storage
+from iceberg_pyspark.spark.storage import jvm_access
 from tests.services.gcs import GoogleServer, google_server
 from tests.services.gcs_connector import connector_jar
 from tests.support.spark_sessions import run_driver
@@ -39,7 +39,7 @@ def test_without_the_connector_python_reads_and_writes_a_bucket(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(storage, "_warnings", set())
+    monkeypatch.setattr(jvm_access, "_warnings", set())
     warehouse = f"gs://{google.new_bucket()}/{uuid.uuid4()}"
     properties = {"type": "hadoop", "warehouse": warehouse, **google.properties()}
     prefix = "spark.sql.catalog.bucket"

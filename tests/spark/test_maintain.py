@@ -121,7 +121,7 @@ def test_words_become_arguments(name: str) -> None:
         (["/nowhere/t"], 2, "/nowhere/t"),
     ],
 )
-def test_a_request_that_cannot_be_carried_out_is_2_or_3(
+def test_a_request_that_cannot_be_carried_out_has_its_exit_code(
     spark: SparkSession,
     folder: Path,
     capsys: pytest.CaptureFixture[str],

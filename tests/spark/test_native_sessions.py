@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, install
-from iceberg_pyspark.spark.native_read.filters import remaining_locations
+from iceberg_pyspark.spark.native_read.filter_conditions import remaining_locations
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.native_lake import plan_of, sqlite_conf
@@ -226,7 +226,7 @@ def test_a_filter_at_run_time_knows_files_by_another_scheme(
         answered.extend(remaining_locations(*arguments))
         return tuple(f"s3a-0123456789ab://{location}" for location in answered)
 
-    monkeypatch.setattr("iceberg_pyspark.spark.requests.scans.remaining_locations", renewed)
+    monkeypatch.setattr("iceberg_pyspark.spark.requests.scan_requests.remaining_locations", renewed)
     keys = lake.spark.range(7, 8).filter("id % 2 = 1").withColumnRenamed("id", "x")
     keys.write.mode("overwrite").saveAsTable("late_keys")
     try:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import TableCatalog, install, load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from tests.support.native_lake import sqlite_lake
 
 CATALOG = "spark.sql.catalog.busy"

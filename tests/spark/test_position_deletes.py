@@ -20,10 +20,10 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.read.position_deletes import _read_positions
 from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
-from iceberg_pyspark.spark.native_read import deletion_vectors, position_delete_files
-from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.native_read import position_bitmaps as native_bitmaps
+from iceberg_pyspark.spark.native_read import position_delete_files, vector_locations
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.amounts import FULL_WORK
@@ -429,7 +429,7 @@ def test_a_vector_counts_alone_and_others_beside_it(
 ) -> None:
     """After an upgrade from version 2, some files have vectors and others old delete files."""
     if vectors == "by executors":
-        monkeypatch.setattr(deletion_vectors, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(vector_locations, "MAX_DRIVER_BYTES", -1)
     table = make(session, f"upgraded_{vectors[3]}", granularity="partition")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     session.spark.sql(f"alter table {table} set tblproperties ('format-version'='3')")

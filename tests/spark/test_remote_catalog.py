@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iceberg_pyspark import install
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.command_line.application import app
 from tests.support.http_server import Reply, http_server
 from tests.support.rest_answers import configured

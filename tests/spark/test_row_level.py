@@ -18,13 +18,13 @@ from iceberg_pyspark.errors import (
     TableRecreatedError,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Response
-from iceberg_pyspark.spark.bridge.writes import Writes
+from iceberg_pyspark.spark.bridge.spark_writes import Writes
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable

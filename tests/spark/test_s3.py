@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.formats.locations import location_provider
-from iceberg_pyspark.spark.native_read import storage
+from iceberg_pyspark.spark.storage import jvm_access
 from iceberg_pyspark.storage.objects import object_store_io
 from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS
 from tests.services.hadoop_aws import s3a_jars
@@ -66,7 +66,7 @@ def test_sql_on_a_catalog_whose_warehouse_is_a_bucket(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(storage, "_warnings", set())
+    monkeypatch.setattr(jvm_access, "_warnings", set())
     properties = list(catalogs(tmp_path, s3, bucket))[number]
     settings = {PREFIX: "iceberg_pyspark", **{f"{PREFIX}.{k}": v for k, v in properties.items()}}
     for key, value in settings.items():

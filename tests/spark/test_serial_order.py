@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import run as run_module
-from iceberg_pyspark.spark.row_level.job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import FULL_WORK

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import load_catalog
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (

@@ -15,7 +15,7 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.changes.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.azurite import AzureServer

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.table.commits import commit

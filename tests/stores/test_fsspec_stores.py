@@ -14,7 +14,7 @@ import pytest
 
 from iceberg_pyspark import Table, load_catalog, load_table
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.errors import (
     FileNotWrittenError,
     IcebergError,

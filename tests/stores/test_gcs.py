@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS

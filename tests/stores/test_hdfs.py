@@ -12,7 +12,7 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage

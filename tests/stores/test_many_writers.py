@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from tests.amounts import WORK
 from tests.services.azurite import AzureServer
 from tests.services.gcs import GoogleServer

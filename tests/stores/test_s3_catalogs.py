@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from tests.services.s3 import S3Server
 from tests.support.catalog_contract import CatalogContract
 

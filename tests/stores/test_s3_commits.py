@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, load_catalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects import object_store_io

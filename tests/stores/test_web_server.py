@@ -17,7 +17,7 @@ import pytest
 from iceberg_pyspark import load_catalog, load_table
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.memory import process_memory
+from iceberg_pyspark.storage.files.memory_files import process_memory
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.support.http_server import (
     BreakConnection,

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.row_level.run import _files_of
-from iceberg_pyspark.spark.write.job import run_writing_job
+from iceberg_pyspark.spark.write.file_job import run_writing_job
 from tests.support.native_lake import plan_of
 
 _ROW_LEVEL = "iceberg_pyspark.spark.row_level"

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.changes.requirements import TableRequirement
@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")

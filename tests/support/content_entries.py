@@ -23,7 +23,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestEntry,
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import NestedField, StructType, Type
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import NO_COLUMNS, a_file
 
 TABLE = "s3://b/t"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.rest.session import LostAnswer
+from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer
 from iceberg_pyspark.errors import CommitStateUnknownError
 from tests.services.toxiproxy import Proxy
 from tests.support.catalog_contract import new_name

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors

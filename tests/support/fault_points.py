@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs import pointer_swap
-from iceberg_pyspark.catalogs.hive import client as hive_client
+from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.table.commits import commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.catalog_contract import create, set_property
 

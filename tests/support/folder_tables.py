@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.support.catalog_processes import EVENTS

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, load_catalog
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spec.manifests import DataFile

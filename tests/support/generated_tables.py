@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
 from tests.support.our_tables import pyiceberg_table

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
-from iceberg_pyspark.catalogs.hive.client import HiveClient
+from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import CatalogUnavailableError
 from tests.support.catalog_contract import create, new_name

@@ -18,18 +18,18 @@ import msgspec
 
 from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
-    catalogs,
+    catalog_messages,
     messages,
-    procedures,
-    scans,
-    sources,
-    table_changes,
-    tables,
-    values,
-    views,
-    writes,
+    procedure_messages,
+    scan_messages,
+    source_messages,
+    table_change_messages,
+    table_messages,
+    value_messages,
+    view_messages,
+    write_messages,
 )
-from iceberg_pyspark.spark.bridge.protocol import sources as credentials
+from iceberg_pyspark.spark.bridge.protocol import source_messages as credentials
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Message,
     Request,
@@ -45,15 +45,15 @@ REQUESTS = "IcebergPyRequests"
 HEADER = "// Written from bridge/protocol by `make generate`.\n"
 _MODULES = (
     messages,
-    values,
-    catalogs,
-    table_changes,
-    tables,
-    views,
-    procedures,
-    scans,
-    writes,
-    sources,
+    value_messages,
+    catalog_messages,
+    table_change_messages,
+    table_messages,
+    view_messages,
+    procedure_messages,
+    scan_messages,
+    write_messages,
+    source_messages,
     credentials,
 )
 

@@ -16,10 +16,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.spark.procedures import adoption, migrate
-from iceberg_pyspark.spark.procedures.calls import RUNS
+from iceberg_pyspark.spark.procedures.call_statement import RUNS
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
 from iceberg_pyspark import Table, load_catalog
-from iceberg_pyspark.spark.data_source.options import parse_read_options
+from iceberg_pyspark.spark.data_source.read_options import parse_read_options
 from iceberg_pyspark.spark.session import install
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from tests.amounts import FULL_WORK
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows

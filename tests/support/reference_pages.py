@@ -17,9 +17,9 @@ from typing import TypeAlias
 import yaml
 
 from iceberg_pyspark import errors
-from iceberg_pyspark.spark.data_source import options
-from iceberg_pyspark.spark.write import options as write_options
-from iceberg_pyspark.spec import properties
+from iceberg_pyspark.spark.data_source import read_options
+from iceberg_pyspark.spark.write import write_options
+from iceberg_pyspark.spec import table_properties
 from iceberg_pyspark.spec.property_types import (
     BoolProperty,
     ChoiceProperty,
@@ -32,7 +32,7 @@ from iceberg_pyspark.spec.property_types import (
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Interface, Parameter
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from tests.support.commit_tables import commit_table
@@ -116,7 +116,7 @@ def _code(text: object) -> str:
 
 
 def _read_options(meanings: Meanings) -> str:
-    meaning_by_name = described(options.READ_OPTIONS, meanings["read-options"], "read-options")
+    meaning_by_name = described(read_options.READ_OPTIONS, meanings["read-options"], "read-options")
     both = _of_both(meanings)
     return _page(
         "Read options",
@@ -126,12 +126,12 @@ def _read_options(meanings: Meanings) -> str:
         pipe_table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
         "## Accepted without effect\n",
         _prose(meanings["pages"]["without-effect-of-reads"]),
-        _listed(options.READ_OPTIONS_WITHOUT_EFFECT),
+        _listed(read_options.READ_OPTIONS_WITHOUT_EFFECT),
     )
 
 
 def _of_both(meanings: Meanings) -> dict[str, str]:
-    names = {*options.COMMON, *(f"{p}<key>" for p in ("catalog.", *STORAGE_PREFIXES))}
+    names = {*read_options.COMMON, *(f"{p}<key>" for p in ("catalog.", *STORAGE_PREFIXES))}
     assert set(LOCATION_OPTIONS) < names
     return described(names - _NAMED_BY_USE, meanings["options-of-both"], "options-of-both")
 
@@ -184,19 +184,19 @@ def _listed(names: Iterable[str]) -> str:
 def _table_properties(meanings: Meanings) -> str:
     of_deletes = {
         name
-        for name in properties.KNOWN_PROPERTIES
+        for name in table_properties.KNOWN_PROPERTIES
         if name.startswith("write.delete.")
-        and name.replace("write.delete.", "write.", 1) in properties.KNOWN_PROPERTIES
-        and properties.KNOWN_PROPERTIES[name]
-        is properties.KNOWN_PROPERTIES[name.replace("write.delete.", "write.", 1)]
+        and name.replace("write.delete.", "write.", 1) in table_properties.KNOWN_PROPERTIES
+        and table_properties.KNOWN_PROPERTIES[name]
+        is table_properties.KNOWN_PROPERTIES[name.replace("write.delete.", "write.", 1)]
     }
-    columns = {p.name: p for p in properties._OF_COLUMNS}
+    columns = {p.name: p for p in table_properties._OF_COLUMNS}
     free = {
         v
-        for v in vars(properties).values()
-        if isinstance(v, str) and _IN_CODE.match(v) and v not in properties.KNOWN_PROPERTIES
+        for v in vars(table_properties).values()
+        if isinstance(v, str) and _IN_CODE.match(v) and v not in table_properties.KNOWN_PROPERTIES
     }
-    names = {*properties.KNOWN_PROPERTIES, *free} - of_deletes
+    names = {*table_properties.KNOWN_PROPERTIES, *free} - of_deletes
     meaning_by_name = described(
         {*names, *(f"{name}<column>" for name in columns)},
         meanings["table-properties"],
@@ -204,7 +204,7 @@ def _table_properties(meanings: Meanings) -> str:
     )
     kinds: dict[str, TableProperty | None] = {
         **dict.fromkeys(free),
-        **properties.KNOWN_PROPERTIES,
+        **table_properties.KNOWN_PROPERTIES,
         **{f"{name}<column>": p.kind for name, p in columns.items()},
     }
     rows = []

@@ -40,7 +40,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
-from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions

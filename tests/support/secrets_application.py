@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 import iceberg_pyspark
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.spark.data_source.options import parse_table_options
+from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter

@@ -17,7 +17,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.manifest_changes import delete_file_id

@@ -17,8 +17,8 @@ import yaml
 from iceberg_pyspark.catalogs import registry
 from iceberg_pyspark.catalogs.configuration import configured_names, configured_properties
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.data_source.options import parse_read_options, parse_write_options
-from iceberg_pyspark.spec.properties import KNOWN_PROPERTIES
+from iceberg_pyspark.spark.data_source.read_options import parse_read_options, parse_write_options
+from iceberg_pyspark.spec.table_properties import KNOWN_PROPERTIES
 from jobs import ingest, maintain
 from tests.support import figures, reference_pages
 from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, commands_of, name_of

@@ -17,9 +17,9 @@ PACKAGE = Path(iceberg_pyspark.__file__).parent
 
 
 TRAVELS = (
-    "native_read.scan",
+    "native_read.native_scan",
     "data_source.metadata_tables",
-    "write.job",
+    "write.file_job",
     "data_source.writer",
     "row_level.change_task",
 )

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import FIELD_ID_KEY
 from iceberg_pyspark.arrow.formats.data_file_reader import (
     ALL_ROW_GROUPS,
     DataFileReader,
@@ -18,7 +19,6 @@ from iceberg_pyspark.arrow.formats.data_file_reader import (
 )
 from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
-from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.formats.avro.avro import damage_error, stream_records
 

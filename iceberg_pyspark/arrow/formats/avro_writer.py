@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrow_schemas import stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
-from iceberg_pyspark.arrow.schemas import stored_schema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.avro_types import decimal_bytes, record_schema
-from iceberg_pyspark.spec.properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.spec.table_properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 ToValues: TypeAlias = Callable[[pa.Array], list[Any]]

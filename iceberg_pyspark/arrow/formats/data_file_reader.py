@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import child_fields
+from iceberg_pyspark.arrow.arrow_schemas import child_fields
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import child_fields, field_id_of, is_list_like
+from iceberg_pyspark.arrow.arrow_schemas import child_fields, field_id_of, is_list_like
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_field, name_mapping_of
 from iceberg_pyspark.spec.schema import Schema

@@ -16,8 +16,8 @@ from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOpt
 from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector, metric_leaves
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.properties import PARQUET_ROW_GROUP_SIZE
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import PARQUET_ROW_GROUP_SIZE
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 

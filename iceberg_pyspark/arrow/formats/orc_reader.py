@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 from pyarrow import orc
 
+from iceberg_pyspark.arrow.arrow_schemas import FIELD_ID_KEY, child_fields
 from iceberg_pyspark.arrow.formats.data_file_reader import (
     ALL_ROW_GROUPS,
     DataFileReader,
     RowGroupChoice,
 )
 from iceberg_pyspark.arrow.formats.parquet_reader import BATCH_ROWS, arrow_input, empty_batch
-from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, child_fields
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 
 _ID_ATTRIBUTE = b"iceberg.id"

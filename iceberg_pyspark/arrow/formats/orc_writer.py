@@ -16,19 +16,19 @@ import pyarrow as pa
 from pyarrow import orc
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, stored_arrow_schema, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
-from iceberg_pyspark.arrow.schemas import arrow_type, stored_arrow_schema, stored_schema
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import (
     ORC_BLOOM_COLUMNS,
     ORC_BLOOM_FPP,
     ORC_COMPRESSION,
     ORC_STRATEGY,
     ORC_STRIPE_SIZE,
 )
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CODECS = {

@@ -23,7 +23,7 @@ from iceberg_pyspark.arrow.formats.data_file_reader import (
 from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_filter
 from iceberg_pyspark.arrow.metrics.column_metrics import first_byte
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput
 

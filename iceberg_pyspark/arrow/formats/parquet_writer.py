@@ -19,10 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
+from iceberg_pyspark.arrow.arrow_schemas import file_schema, has_required_below, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import discard_file
-from iceberg_pyspark.arrow.schemas import file_schema, has_required_below, stored_schema
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.property_types import (
+    LONG_MAX,
+    BoolProperty,
+    FractionProperty,
+    IntProperty,
+)
+from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.spec.table_properties import (
     PARQUET_BLOOM_ENABLED,
     PARQUET_BLOOM_FPP,
     PARQUET_BLOOM_MAX_BYTES,
@@ -37,13 +44,6 @@ from iceberg_pyspark.spec.properties import (
     PARQUET_PAGE_VERSION,
     PARQUET_STATISTICS,
 )
-from iceberg_pyspark.spec.property_types import (
-    LONG_MAX,
-    BoolProperty,
-    FractionProperty,
-    IntProperty,
-)
-from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (
     BooleanType,
     ListType,

@@ -19,10 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.schemas import stored_schema
+from iceberg_pyspark.arrow.arrow_schemas import stored_schema
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.properties import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import (
+    METRICS_COLUMN,
+    METRICS_DEFAULT,
+    METRICS_MAX_INFERRED,
+)
 from iceberg_pyspark.spec.types import PrimitiveType, Type, children_of
 from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
 

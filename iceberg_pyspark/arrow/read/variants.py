@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.schemas import VARIANT
+from iceberg_pyspark.arrow.arrow_schemas import VARIANT
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 
 Encode: TypeAlias = Callable[[Any], bytes]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrays import Longs, children_of, runs_of
-from iceberg_pyspark.arrow.schemas import is_binary_like, is_text_like
+from iceberg_pyspark.arrow.arrow_schemas import is_binary_like, is_text_like
 
 _MAX_ROWS = 131_072
 _MAX_BYTES = 2**28

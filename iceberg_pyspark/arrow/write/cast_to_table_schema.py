@@ -3,7 +3,7 @@
 Columns may come in any order; missing optional columns are filled with the write-default or null
 (specification, "Default Values"); types may widen without loss; and every Arrow representation of a
 type is accepted. Everything else is refused before a file is opened. The result has the schema of
-rows to write (`arrow/schemas.py`).
+rows to write (`arrow/arrow_schemas.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrays import children_of, runs_of, with_children
-from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
-from iceberg_pyspark.arrow.schemas import (
+from iceberg_pyspark.arrow.arrow_schemas import (
     has_required_below,
     is_binary_like,
     is_list_like,
@@ -27,6 +26,7 @@ from iceberg_pyspark.arrow.schemas import (
     stored_schema,
     to_arrow_schema,
 )
+from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import default_of

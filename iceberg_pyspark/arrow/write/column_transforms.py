@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from iceberg_pyspark.arrow.arrays import Longs, as_longs
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.transforms import (

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.arrow.formats.data_file_reader import DataFileReader
 from iceberg_pyspark.arrow.formats.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
@@ -32,7 +33,6 @@ from iceberg_pyspark.arrow.read.file_projection import (
     FileProjection,
     Match,
 )
-from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.arrow.write.cast_to_table_schema import required_nulls
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec import types

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec, check_writable
-from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
+from iceberg_pyspark.spec.table_properties import TARGET_FILE_SIZE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,12 +13,12 @@ from io import SEEK_END
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.arrow.arrow_schemas import stored_arrow_schema
 from iceberg_pyspark.arrow.metrics.column_metrics import (
     FileMetrics,
     MetricsCollector,
     metric_leaves,
 )
-from iceberg_pyspark.arrow.schemas import stored_arrow_schema
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import DataFile

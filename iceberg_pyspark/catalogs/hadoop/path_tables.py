@@ -14,7 +14,7 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
-from iceberg_pyspark.catalogs.hadoop.tables import (
+from iceberg_pyspark.catalogs.hadoop.folder_versions import (
     check_metadata,
     commit_next_version,
     create_first_version,

@@ -1,7 +1,8 @@
 """The versions of a table without a catalog: `metadata/v<N>.metadata.json`, the highest is current.
 
 Specification, "File System Tables"; Java's HadoopTableOperations. `version-hint.text` only saves a
-listing: the hint may be missing, outdated or invalid. `tables.py` creates and deletes versions.
+listing: the hint may be missing, outdated or invalid. `folder_versions.py` creates and deletes
+versions.
 """
 
 from __future__ import annotations

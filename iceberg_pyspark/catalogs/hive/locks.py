@@ -22,7 +22,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive.client import (
+from iceberg_pyspark.catalogs.hive.metastore_client import (
     INTERNAL_ERROR,
     UNKNOWN_CALL,
     HiveAnswerError,

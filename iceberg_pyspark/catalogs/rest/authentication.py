@@ -1,8 +1,8 @@
 """Authentication of a REST catalog's client: the headers that it adds to each request.
 
-`configured_authentication.py` chooses a class by the catalog's properties. A user may pass an
+`authentication_settings.py` chooses a class by the catalog's properties. A user may pass an
 object of their own class, or name the class in their own properties
-(`configured_authentication.py`).
+(`authentication_settings.py`).
 """
 
 from __future__ import annotations

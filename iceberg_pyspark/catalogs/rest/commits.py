@@ -17,9 +17,9 @@ from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identifier
+from iceberg_pyspark.catalogs.outcome_search import look_after_change
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
-from iceberg_pyspark.catalogs.rest.session import LostAnswer
-from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
+from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer
 from iceberg_pyspark.changes.changes_json import requirement_to_json, update_to_json
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, T, Unknown, unknown
 from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement

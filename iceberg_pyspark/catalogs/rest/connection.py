@@ -15,28 +15,28 @@ from urllib.parse import urljoin
 import httpx
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.properties import CatalogProperties
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties
 from iceberg_pyspark.catalogs.rest.answers import Answer, config_of, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication, NoAuthentication
-from iceberg_pyspark.catalogs.rest.commits import new_idempotency_key
-from iceberg_pyspark.catalogs.rest.configured_authentication import (
+from iceberg_pyspark.catalogs.rest.authentication_settings import (
     authentication_of,
     table_authentication_of,
 )
+from iceberg_pyspark.catalogs.rest.commits import new_idempotency_key
 from iceberg_pyspark.catalogs.rest.endpoints import (
     DEFAULT_SEPARATOR,
     Endpoints,
     Paths,
     offered_endpoints,
 )
-from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
-from iceberg_pyspark.catalogs.rest.session import (
+from iceberg_pyspark.catalogs.rest.rest_session import (
     HttpSettings,
     LostAnswer,
     Session,
     http_client,
     http_settings,
 )
+from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.errors import (
     CatalogError,
     InvalidRequestError,
@@ -45,7 +45,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import secret_values
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.spec.table_properties import bool_property, int_property
 from iceberg_pyspark.storage.credentials.server_endpoints import (
     SERVER_PROPERTIES,
     server_property_names,

@@ -20,7 +20,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from iceberg_pyspark.catalogs.rest.session import AnswerLimits, remedy_of
+from iceberg_pyspark.catalogs.rest.rest_session import AnswerLimits, remedy_of
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
@@ -29,7 +29,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
-from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.spec.table_properties import bool_property, int_property
 from iceberg_pyspark.storage.credentials.renewed import Renewed
 from iceberg_pyspark.storage.http_answers import receive
 

@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.server_properties import vended_credentials
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     SOURCES,

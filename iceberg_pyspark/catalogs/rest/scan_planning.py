@@ -21,8 +21,8 @@ from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import Answer
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.planned_files import PlannedFilesReader
+from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer
 from iceberg_pyspark.catalogs.rest.server_properties import vended_credentials
-from iceberg_pyspark.catalogs.rest.session import LostAnswer
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -47,8 +47,8 @@ from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import JsonObject, short_text
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_LINEAGE_VERSION
-from iceberg_pyspark.spec.properties import int_property
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import int_property
 
 _UNSENT_TYPES = (types.BinaryType, types.FixedType, types.UUIDType)
 """Types whose JSON values are strings, which a server may compare as text.

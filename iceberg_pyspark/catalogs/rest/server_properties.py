@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote, urljoin, urlsplit
 
-from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest.answers import config_of
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.answers import config_of
-from iceberg_pyspark.catalogs.rest.configured_authentication import TABLE_TOKENS
+from iceberg_pyspark.catalogs.rest.authentication_settings import TABLE_TOKENS
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.session import Session
+from iceberg_pyspark.catalogs.rest.rest_session import Session
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.storage.lru_map import LruMap
 

@@ -17,9 +17,13 @@ from iceberg_pyspark.catalogs.identifiers import (
     namespace_already_exists,
     no_such_namespace,
 )
+from iceberg_pyspark.catalogs.outcome_search import look_after_change
+from iceberg_pyspark.catalogs.sql.catalog_tables import (
+    MAX_VALUE_LENGTH,
+    NAMESPACE_PROPERTIES,
+    TABLES,
+)
 from iceberg_pyspark.catalogs.sql.database import Database
-from iceberg_pyspark.catalogs.sql.schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
-from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,

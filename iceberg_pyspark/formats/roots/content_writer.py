@@ -1,7 +1,7 @@
 """Write root manifests and leaves: Parquet files of content entries.
 
 The files follow the proposal "Single-file commits", with its names and field ids, and add the
-partition tuples that the proposal omits. `formats/roots/content_entries.py` reads the files. A
+partition tuples that the proposal omits. `formats/roots/content_entry_reader.py` reads the files. A
 column without any value is not written. Every commit writes a new root manifest, so both its size
 and the time to write it matter.
 

@@ -23,7 +23,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
     encode_deletion_vector,
     read_deletion_vector,
 )
-from iceberg_pyspark.formats.roots.content_entries import ContentEntries, Mask, profile_of
+from iceberg_pyspark.formats.roots.content_entry_reader import ContentEntries, Mask, profile_of
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
     MANIFEST_COUNTS,

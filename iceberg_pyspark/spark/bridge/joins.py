@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from iceberg_pyspark.spark.bridge.calls import to_json
+from iceberg_pyspark.spark.bridge.call_arguments import to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
-from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
+from iceberg_pyspark.spark.bridge.row_values import StatementExpression, Value
 
 Equality: TypeAlias = tuple[str, StatementExpression, StatementExpression, DataType]
 """A column's name, the column, the source value that it must equal, and the type of both."""

@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.calls import to_json
+from iceberg_pyspark.spark.bridge.call_arguments import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
@@ -28,9 +28,9 @@ from iceberg_pyspark.spark.bridge.features import (
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem, JvmLocalFiles
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses, JvmSessions
 from iceberg_pyspark.spark.bridge.joins import Joins
-from iceberg_pyspark.spark.bridge.row_changes import RowChangePlans
-from iceberg_pyspark.spark.bridge.scans import Scans
-from iceberg_pyspark.spark.bridge.writes import Writes
+from iceberg_pyspark.spark.bridge.row_level_statements import RowChangePlans
+from iceberg_pyspark.spark.bridge.scan_relations import Scans
+from iceberg_pyspark.spark.bridge.spark_writes import Writes
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.callback_port import CallbackPort

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import LongType, StructField, StructType
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.changelog.row_changes import (
+from iceberg_pyspark.spark.changelog.net_changes import (
     net_changes,
     with_update_images,
     without_carry_overs,

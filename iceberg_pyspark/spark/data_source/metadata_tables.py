@@ -13,14 +13,14 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.data_source.options import ReadOptions, TableOptions
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.data_source.read_options import ReadOptions, TableOptions
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.python_tasks import python_tasks
-from iceberg_pyspark.spark.rows.types import project_like, to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import project_like, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, MetadataTable, MetadataTableReader
 from iceberg_pyspark.table.table_storage import table_io
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spark.data_source.options import TableOptions
+from iceberg_pyspark.spark.data_source.read_options import TableOptions
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_bytes
 from iceberg_pyspark.storage.files.file_io import FileIO

@@ -25,27 +25,27 @@ from iceberg_pyspark.catalogs.catalog import (
 )
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
-from iceberg_pyspark.spark.data_source.options import (
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.data_source.read_options import (
     ReadOptions,
     TableOptions,
     parse_read_options,
     parse_table_options,
 )
-from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
-    from iceberg_pyspark.spark.data_source.options import TableOptions
+    from iceberg_pyspark.spark.data_source.read_options import TableOptions
 
 
 _calls = BackgroundCalls(max_waiting=8)
@@ -171,7 +171,7 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
     try:
         return load_table(catalog, identifier, table), None
     except (NoSuchTableError, NoSuchNamespaceError):
-        from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table  # noqa: PLC0415
+        from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table  # noqa: PLC0415
 
         owner_and_name = table_of_metadata_table(identifier)
         if owner_and_name is None:

@@ -22,7 +22,7 @@ from iceberg_pyspark.spark.rows.worker_steps import worker_step
 if TYPE_CHECKING:
     # Executors import this module to run `read` and do not plan scans.
     from iceberg_pyspark.planning.scan_plan import Plan
-    from iceberg_pyspark.table.reading.scan import TableScan
+    from iceberg_pyspark.table.reading.table_scan import TableScan
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.spark.data_source.options import TableOptions, parse_table_options
+from iceberg_pyspark.spark.data_source.read_options import TableOptions, parse_table_options
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table

@@ -20,19 +20,19 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.spark.data_source.options import parse_table_options, parse_write_options
 from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
+from iceberg_pyspark.spark.data_source.read_options import parse_table_options, parse_write_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
-from iceberg_pyspark.spark.rows.types import from_spark_schema
-from iceberg_pyspark.spark.write.options import WriteOptions
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spark.write.resolved_write import resolve_write
 from iceberg_pyspark.spark.write.settings import resolve_settings
+from iceberg_pyspark.spark.write.write_options import WriteOptions
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import FORMAT_VERSION
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.commits.create_table import (

@@ -12,19 +12,19 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
-from iceberg_pyspark.spark.bridge.protocol.scans import (
+from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
     ColumnValueStatistics,
     ScanAggregate,
 )
-from iceberg_pyspark.spark.bridge.protocol.values import wire_value
-from iceberg_pyspark.spark.rows.types import struct_from_json, to_spark_schema
+from iceberg_pyspark.spark.bridge.protocol.value_messages import wire_value
+from iceberg_pyspark.spark.bridge.spark_conditions import comparable_predicate_of
+from iceberg_pyspark.spark.rows.spark_types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.reading.column_statistics import column_statistics
-from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 
 def spark_column_statistics(scan: TableScan) -> tuple[ColumnValueStatistics, ...]:

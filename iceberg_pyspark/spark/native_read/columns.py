@@ -2,8 +2,8 @@
 
 In Parquet files Spark finds columns by field id, fills missing columns with `EXISTS_DEFAULT` and
 widens promoted types; `spark/native_read/column_names.py` handles its uses of names. In ORC files
-Spark finds all columns by name (`spark/native_read/misread_orc.py`). A scan of any other column is
-portable: `native_columns` returns None, and the log has the reason.
+Spark finds all columns by name (`spark/native_read/reader_differences.py`). A scan of any other
+column is portable: `native_columns` returns None, and the log has the reason.
 
 Identity partition values as constant columns of a file.
 
@@ -22,8 +22,8 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.calls import SelectedColumn
-from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
+from iceberg_pyspark.spark.bridge.call_arguments import SelectedColumn
+from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.column_names import (
     hidden_name,
     nested_name_reused,
@@ -31,12 +31,12 @@ from iceberg_pyspark.spark.native_read.column_names import (
     type_text,
     with_hidden_names,
 )
-from iceberg_pyspark.spark.native_read.misread_orc import (
+from iceberg_pyspark.spark.native_read.reader_differences import (
     NO_ORC_FILES,
     OrcFilesRead,
     why_not_by_name,
 )
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
@@ -52,7 +52,7 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.values import value_to_json
 from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 CONSTANT_TYPES = COMPARED_TYPES
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.native_read.columns import CONSTANT_TYPES
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
+from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform

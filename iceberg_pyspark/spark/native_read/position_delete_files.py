@@ -1,8 +1,8 @@
 """Position delete files that executors read: their locations, and the data files of their rows.
 
 If a scan has few of these files, the driver reads and broadcasts them
-(`spark/native_read/position_deletes.py`), as with deletion vectors
-(`spark/native_read/deletion_vectors.py`). The driver always reads files of other formats than
+(`spark/native_read/position_bitmaps.py`), as with deletion vectors
+(`spark/native_read/vector_locations.py`). The driver always reads files of other formats than
 Parquet.
 """
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from iceberg_pyspark.arrow.read.position_deletes import deletion_vector_of
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
-from iceberg_pyspark.spark.bridge.calls import PositionPlaces
-from iceberg_pyspark.spark.native_read.hadoop_options import store_digest
+from iceberg_pyspark.spark.bridge.call_arguments import PositionPlaces
+from iceberg_pyspark.spark.storage.hadoop_options import store_digest
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileIO

@@ -10,12 +10,12 @@ from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN, ORC_SCAN, ORC_ZONES
 from iceberg_pyspark.spark.native_read.columns import NativeColumns, constant_ids, native_columns
-from iceberg_pyspark.spark.native_read.filters import is_exact
-from iceberg_pyspark.spark.native_read.misread_orc import OrcFilesRead, is_named_by_schemas
+from iceberg_pyspark.spark.native_read.filter_conditions import is_exact
+from iceberg_pyspark.spark.native_read.reader_differences import OrcFilesRead, is_named_by_schemas
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
-from iceberg_pyspark.spec.properties import DATA_FORMAT
+from iceberg_pyspark.spec.table_properties import DATA_FORMAT
 from iceberg_pyspark.spec.types import DateType, NestedField
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 
 class ReadColumns:

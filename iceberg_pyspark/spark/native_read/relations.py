@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.bridge.calls import ParquetRelation
+from iceberg_pyspark.spark.bridge.call_arguments import ParquetRelation
 from iceberg_pyspark.spark.native_read.columns import NativeColumns
-from iceberg_pyspark.spark.native_read.equality_deletes import PartitionOrdinals
-from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
-from iceberg_pyspark.spark.native_read.filters import columns_for_skipping
+from iceberg_pyspark.spark.native_read.equality_joins import PartitionOrdinals
+from iceberg_pyspark.spark.native_read.file_relation import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.restricted_io import check_read
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 _MAX_ROWS = 2**40
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
-from iceberg_pyspark.spark.native_read.misread_files import Mask, Numbers
+from iceberg_pyspark.spark.native_read.reader_differences import Mask, Numbers
 from iceberg_pyspark.spec.manifests import FileFormat
 
 _OFFSETS = pa.list_(pa.int64())

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
-from iceberg_pyspark.sql_text.on_demand import term_tokens
+from iceberg_pyspark.sql_text.lazy_parser import term_tokens
 
 T = TypeVar("T")
 

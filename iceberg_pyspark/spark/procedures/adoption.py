@@ -23,9 +23,9 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable, session_table
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Row, Run
-from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.manifests import DataFileFormat
-from iceberg_pyspark.spec.properties import GC_ENABLED
+from iceberg_pyspark.spec.table_properties import GC_ENABLED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted, quoted_name
 from iceberg_pyspark.storage.files.places import is_below

@@ -20,11 +20,11 @@ from iceberg_pyspark.formats.puffin.theta_sketches import ThetaSketch
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
-from iceberg_pyspark.spark.progress import described_jobs, task_count
+from iceberg_pyspark.spark.job_progress import described_jobs, task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.progress import Progress, StepQueue, no_progress
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 from iceberg_pyspark.table.statistics.table_statistics import (
     FILES_READ,
     SketchedColumn,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     IcebergError,

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
+from iceberg_pyspark.spark.storage.location_settings import with_location_settings
 from iceberg_pyspark.spark.table_states import TableState, catalog_of_handle
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.table_storage import table_io

@@ -12,8 +12,8 @@ from iceberg_pyspark.errors import (
     ViewAlreadyExistsError,
 )
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
-from iceberg_pyspark.spark.bridge.protocol.catalogs import (
+from iceberg_pyspark.spark.bridge.jvm_errors import thrown_in
+from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     CatalogHandle,
     CatalogOpen,
     CatalogRequest,
@@ -32,26 +32,35 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
     decode_request,
     response_text,
 )
-from iceberg_pyspark.spark.bridge.protocol.procedures import ProcedureCall, ProcedureRows
-from iceberg_pyspark.spark.bridge.protocol.sources import ParsedStatement, StatementParse
-from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition, TableRename, TableSelect
-from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
+from iceberg_pyspark.spark.bridge.protocol.procedure_messages import ProcedureCall, ProcedureRows
+from iceberg_pyspark.spark.bridge.protocol.source_messages import ParsedStatement, StatementParse
+from iceberg_pyspark.spark.bridge.protocol.table_messages import (
+    TableDefinition,
+    TableRename,
+    TableSelect,
+)
+from iceberg_pyspark.spark.bridge.protocol.view_messages import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
-from iceberg_pyspark.spark.requests.scans import (
+from iceberg_pyspark.spark.requests.scan_requests import (
     scan_aggregate,
     scan_plan,
     scan_runtime_filter,
     scan_statistics,
 )
-from iceberg_pyspark.spark.requests.sources import (
+from iceberg_pyspark.spark.requests.source_requests import (
     renew_credentials,
     source_hidden_columns,
     source_options,
     source_table,
 )
-from iceberg_pyspark.spark.requests.writes import dml_run, source_write, table_truncate, write_run
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.requests.write_requests import (
+    dml_run,
+    source_write,
+    table_truncate,
+    write_run,
+)
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_parse
 
 AnyRequest = TypeVar("AnyRequest", bound=Request)

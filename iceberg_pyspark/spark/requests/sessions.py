@@ -15,7 +15,7 @@ from weakref import ref
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.storage.lru_map import LruMap
 
 if TYPE_CHECKING:

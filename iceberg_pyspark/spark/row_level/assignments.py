@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.values import Sql, Value
+from iceberg_pyspark.spark.bridge.row_values import Sql, Value
 from iceberg_pyspark.sql_text.names import parse_levels
 
 ColumnPath: TypeAlias = tuple[str, ...]

@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.calls import (
+from iceberg_pyspark.spark.bridge.call_arguments import (
     AssignedColumns,
     AssignedValues,
     ChangeCondition,
     ChangedColumn,
     ChangedRows,
 )
-from iceberg_pyspark.spark.bridge.values import (
+from iceberg_pyspark.spark.bridge.row_values import (
     Cast,
     Number,
     Side,
@@ -40,7 +40,7 @@ from iceberg_pyspark.spark.row_level.assignments import (
 )
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITE_OPS, Op
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.default_expressions import sql_of
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.default_values import default_of

@@ -16,7 +16,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
+from iceberg_pyspark.spark.bridge.spark_conditions import exact_predicate_of
 from iceberg_pyspark.spark.row_level.assignments import Assignments, Rows
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame

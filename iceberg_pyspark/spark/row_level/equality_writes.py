@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from iceberg_pyspark.arrow.write.position_delete_files import delete_properties
+from iceberg_pyspark.arrow.write.position_delete_writer import delete_properties
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.spark.bridge.calls import (
+from iceberg_pyspark.spark.bridge.call_arguments import (
     AssignedColumns,
     AssignedValues,
     ChangeCondition,
     ChangedColumn,
     ChangedRows,
 )
-from iceberg_pyspark.spark.bridge.values import Sql
+from iceberg_pyspark.spark.bridge.row_values import Sql
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
-from iceberg_pyspark.spark.write.job import write_frame
+from iceberg_pyspark.spark.write.file_job import write_frame
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import PartitionSpec

@@ -20,8 +20,8 @@ from iceberg_pyspark.changes.conflicts import (
 from iceberg_pyspark.changes.file_filter import compile_may_match
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spec.properties import ROW_LEVEL_ISOLATION, ROW_LEVEL_MODE
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import ROW_LEVEL_ISOLATION, ROW_LEVEL_MODE
 
 OperationName: TypeAlias = Literal["delete", "update", "merge"]
 Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]

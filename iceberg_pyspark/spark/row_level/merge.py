@@ -13,7 +13,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.spark.bridge.values import Side, Sql, Value
+from iceberg_pyspark.spark.bridge.row_values import Side, Sql, Value
 from iceberg_pyspark.spark.row_level.assignments import Assignments, Rows
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.values import SourceColumn, Value
+from iceberg_pyspark.spark.bridge.row_values import SourceColumn, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath, as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.protocol.writes import AnalysedAction, AnalysedAssignment
-from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
+from iceberg_pyspark.spark.bridge.protocol.write_messages import AnalysedAction, AnalysedAssignment
+from iceberg_pyspark.spark.bridge.row_values import StatementExpression, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update

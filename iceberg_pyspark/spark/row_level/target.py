@@ -22,9 +22,9 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
-from iceberg_pyspark.spark.native_read.filters import columns_for_skipping
-from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_definition
-from iceberg_pyspark.spark.row_level.own_reads import OtherStateError, state_read
+from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
+from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
+from iceberg_pyspark.spark.row_level.self_reads import OtherStateError, state_read
 from iceberg_pyspark.spark.table_states import (
     TableState,
     TableStates,
@@ -37,8 +37,8 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, branch_selector
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.whole_files import FileSelection, files_are_alike
 
 ALIAS = "t"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     FixedType,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.spark.rows.types import project_like
+from iceberg_pyspark.spark.rows.spark_types import project_like
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
     FILE,
@@ -16,7 +16,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.table.reading.scan import partition_of
+from iceberg_pyspark.table.reading.table_scan import partition_of
 
 _OF_EVERY_TABLE = (SPEC_ID, FILE, POS, DELETED)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spark.bridge.protocol.table_changes import (
+from iceberg_pyspark.spark.bridge.protocol.table_change_messages import (
     AddColumn,
     ColumnChange,
     DeleteColumn,
@@ -23,7 +23,7 @@ from iceberg_pyspark.spark.bridge.protocol.table_changes import (
     UpdatePosition,
     UpdateType,
 )
-from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spark.sql_catalog.column_defaults import default_value
 from iceberg_pyspark.spec.types import PrimitiveType, Type
 from iceberg_pyspark.table.commits.pending_changes import UpdateProperties, UpdateSchema

@@ -12,9 +12,9 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.literals import place_literal
-from iceberg_pyspark.spark.bridge.filters import literal_value
-from iceberg_pyspark.spark.bridge.protocol.table_changes import ColumnDefault
-from iceberg_pyspark.spark.bridge.protocol.values import LiteralValue
+from iceberg_pyspark.spark.bridge.protocol.table_change_messages import ColumnDefault
+from iceberg_pyspark.spark.bridge.protocol.value_messages import LiteralValue
+from iceberg_pyspark.spark.bridge.spark_conditions import literal_value
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsType, TimestamptzType
 

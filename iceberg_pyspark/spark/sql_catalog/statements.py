@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol.sources import (
+from iceberg_pyspark.spark.bridge.protocol.source_messages import (
     ParsedStatement,
     StatementParse,
     SyntaxProblem,
 )
-from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty, TableChange
+from iceberg_pyspark.spark.bridge.protocol.table_change_messages import SetProperty, TableChange
 from iceberg_pyspark.sql_text.extensions import (
     ExtensionSyntaxError,
     extension_statement,

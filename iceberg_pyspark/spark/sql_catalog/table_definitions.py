@@ -8,20 +8,20 @@ from __future__ import annotations
 import msgspec
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform, TableDefinition
-from iceberg_pyspark.spark.native_read.partitioning import spark_partitioning
-from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_definition
+from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
+from iceberg_pyspark.spark.native_read.reported_partitioning import spark_partitioning
+from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
-from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.default_expressions import with_shown_defaults
-from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
 from iceberg_pyspark.spec.transforms import VoidTransform, transform_text
 from iceberg_pyspark.sql_text.names import quoted_name
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.reading.column_statistics import distinct_counts
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
 from iceberg_pyspark.table.table_storage import table_io

@@ -16,9 +16,9 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier, ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
-from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
-from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.sql_catalog.views import (
+from iceberg_pyspark.spark.bridge.protocol.view_messages import AnalysedQuery, ViewStatement
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema, struct_from_json
+from iceberg_pyspark.spark.sql_catalog.view_requests import (
     CHANGED_BY,
     COMMENT,
     CREATED_BY,

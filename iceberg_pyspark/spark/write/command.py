@@ -15,21 +15,21 @@ from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.bridge.protocol.values import Expression
-from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment, WriteKind
+from iceberg_pyspark.spark.bridge.protocol.value_messages import Expression
+from iceberg_pyspark.spark.bridge.protocol.write_messages import WriteEnvironment, WriteKind
+from iceberg_pyspark.spark.bridge.spark_conditions import exact_predicate_of
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
-from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.context import context_and_distribution
-from iceberg_pyspark.spark.write.files import write_files
+from iceberg_pyspark.spark.write.frame_writer import write_files
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.table.commits.commit import MetadataStep, with_changes
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
 from iceberg_pyspark.table.commits.written_files import WrittenFiles

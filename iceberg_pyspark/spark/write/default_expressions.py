@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import WhichDefault, default_of
 from iceberg_pyspark.spec.schema import Schema

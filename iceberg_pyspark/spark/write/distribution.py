@@ -17,18 +17,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.write.transform_expressions import transform_expression
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.properties import (
-    ADVISORY_PARTITION_SIZE,
-    DISTRIBUTION_MODE,
-    FANOUT,
-    PARQUET_COMPRESSION,
-)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import (
     UNSORTED,
     SortField,
     SortOrder,
     partition_sort_fields,
+)
+from iceberg_pyspark.spec.table_properties import (
+    ADVISORY_PARTITION_SIZE,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    PARQUET_COMPRESSION,
 )
 from iceberg_pyspark.spec.transforms import (
     DayTransform,

@@ -37,9 +37,9 @@ from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
-from iceberg_pyspark.spark.progress import described_jobs, task_count
+from iceberg_pyspark.spark.job_progress import described_jobs, task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.spark.write.job import paths_of_finished_tasks
+from iceberg_pyspark.spark.write.file_job import paths_of_finished_tasks
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup

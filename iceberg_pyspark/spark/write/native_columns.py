@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.calls import WrittenColumn
+from iceberg_pyspark.spark.bridge.call_arguments import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import column_of, transform_of_field
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.partitioning import PartitionSpec

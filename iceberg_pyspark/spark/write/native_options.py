@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetOptions, sets_columns_apart
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import (
     NATIVE_WRITER,
     PARQUET_DICTIONARY_SIZE,
     PARQUET_PAGE_SIZE,
     PARQUET_ROW_GROUP_SIZE,
 )
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,

@@ -1,8 +1,8 @@
 """Writes the rows of a DataFrame to data files with Spark's own Parquet writer.
 
-If its files are equivalent to those of `spark/write/job.py`, no rows need to go through Python. On
-a local file system Spark writes to a temporary folder beside the table's files, from which the
-files are moved; in an object store Spark writes to the final names.
+If its files are equivalent to those of `spark/write/file_job.py`, no rows need to go through
+Python. On a local file system Spark writes to a temporary folder beside the table's files, from
+which the files are moved; in an object store Spark writes to the final names.
 
 The locations of files in object stores that Spark's own Parquet writer writes.
 
@@ -26,10 +26,10 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.written_parquet import written_file
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.formats.locations import LocationProvider, data_file_name, location_provider
-from iceberg_pyspark.spark.bridge.calls import DirectFiles
+from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles
 from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.native_read.storage import NativeStorage, local_location
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage, local_location
 from iceberg_pyspark.spark.write.distribution import (
     WriteDistribution,
     distribute,

@@ -15,9 +15,9 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.cherry_picks import WAP_ID
 from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
-from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
-from iceberg_pyspark.spark.write.options import TXN_APP_ID, TXN_VERSION
+from iceberg_pyspark.spark.storage.location_settings import with_location_settings
 from iceberg_pyspark.spark.write.settings import WriteSettings
+from iceberg_pyspark.spark.write.write_options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -32,7 +32,7 @@ from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
     # The planning process of a Python data source calls no JVM.
-    from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+    from iceberg_pyspark.spark.bridge.protocol.write_messages import WriteEnvironment
 
 
 @dataclass(frozen=True, kw_only=True)

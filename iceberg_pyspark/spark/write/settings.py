@@ -1,7 +1,8 @@
 """The settings of one write, from its options, the session and the table's properties.
 
 An option takes precedence over the session's setting (`spark.sql.iceberg.<option>`, `spark.wap.*`),
-and the session's setting over the table's property. The options are in `spark/write/options.py`.
+and the session's setting over the table's property. The options are in
+`spark/write/write_options.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.write.options import WriteOptions, catalog_write_options
-from iceberg_pyspark.spec.properties import WAP_ENABLED, check_set_properties
+from iceberg_pyspark.spark.write.write_options import WriteOptions, catalog_write_options
 from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.table_properties import WAP_ENABLED, check_set_properties
 from iceberg_pyspark.table.commits.new_data import data_format
 
 

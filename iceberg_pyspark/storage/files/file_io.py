@@ -1,7 +1,7 @@
 """The interface of file stores.
 
 Implementations: `local.py` (POSIX), `storage/objects/object_store_io.py` (object stores),
-`storage/hdfs_io.py` (HDFS), `storage/fsspec_io.py` (WebDAV, SFTP and others), `memory.py`;
+`storage/hdfs_io.py` (HDFS), `storage/fsspec_io.py` (WebDAV, SFTP and others), `memory_files.py`;
 `storage/open_storage.py` selects one by location. A location is the string in the metadata
 (`file:/a/b`, `/a/b`, `s3://bucket/key`) and is never rewritten.
 """

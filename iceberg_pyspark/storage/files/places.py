@@ -14,7 +14,7 @@ import re
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.local import is_local, local_path
-from iceberg_pyspark.storage.files.memory import is_memory, process_memory
+from iceberg_pyspark.storage.files.memory_files import is_memory, process_memory
 
 LOCAL_STORE = "file://"
 EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}

@@ -25,8 +25,8 @@ from iceberg_pyspark.spec.name_mapping import (
     name_mapping_to_text,
 )
 from iceberg_pyspark.spec.partitioning import partition_key
-from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_properties
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import NAME_MAPPING, check_commit_properties
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.local import is_local, plain_location
 from iceberg_pyspark.storage.folders import LocalFolders

@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.changes import Changes, combine_requirements
 from iceberg_pyspark.changes.compatibility import check_may_change
-from iceberg_pyspark.changes.known_parts import with_known_ids
+from iceberg_pyspark.changes.id_reuse import with_known_ids
 from iceberg_pyspark.changes.outcomes import (
     Done,
     NotCommitted,
@@ -45,8 +45,8 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
 )
-from iceberg_pyspark.spec.properties import check_commit_properties
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import check_commit_properties
 from iceberg_pyspark.storage.files.syncs import finish_syncs, syncs_together
 from iceberg_pyspark.table.commits.commit_turn import commit_turn
 from iceberg_pyspark.table.commits.written_files import WrittenFiles

@@ -39,7 +39,9 @@ from iceberg_pyspark.formats.roots.root_manifests import read_base_root
 from iceberg_pyspark.formats.roots.written_roots import WrittenRoot, remember_root, written_root
 from iceberg_pyspark.spec.content_entries import ContentStatus, ManifestVectorEntry
 from iceberg_pyspark.spec.manifests import ManifestEntry, ManifestFile
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     MANIFEST_MERGE_ENABLED,
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE,
@@ -47,8 +49,6 @@ from iceberg_pyspark.spec.properties import (
     ROOT_MAX_DATA_ENTRIES,
     ROOT_MAX_DELETE_ENTRIES,
 )
-from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.partition_types import ambiguous_types, common_partition_type

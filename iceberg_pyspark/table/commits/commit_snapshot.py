@@ -50,16 +50,16 @@ from iceberg_pyspark.formats.roots.written_roots import written_root
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_path
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     MANIFEST_COMPRESSION,
     MANIFEST_MERGE_ENABLED,
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE,
     SUMMARY_PARTITION_LIMIT,
 )
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity

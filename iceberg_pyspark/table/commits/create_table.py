@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.catalog import (
     PlacingCatalog,
     TableIdentifier,
 )
-from iceberg_pyspark.catalogs.properties import (
+from iceberg_pyspark.catalogs.catalog_properties import (
     TABLE_DEFAULT_PREFIX,
     TABLE_OVERRIDE_PREFIX,
     properties_below,
@@ -36,8 +36,8 @@ from iceberg_pyspark.errors import (
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
-from iceberg_pyspark.spec.properties import check_commit_properties
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import check_commit_properties
 from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
     Clock,

@@ -17,7 +17,7 @@ from iceberg_pyspark.catalogs.catalog import (
     TableIdentifier,
     ViewCatalog,
 )
-from iceberg_pyspark.catalogs.properties import (
+from iceberg_pyspark.catalogs.catalog_properties import (
     VIEW_DEFAULT_PREFIX,
     VIEW_OVERRIDE_PREFIX,
     properties_below,

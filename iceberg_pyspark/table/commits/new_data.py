@@ -18,14 +18,14 @@ from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.property_types import ChoiceProperty
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     DATA_FORMAT,
     DELETE_FORMAT,
     TARGET_FILE_SIZE,
     check_commit_properties,
 )
-from iceberg_pyspark.spec.property_types import ChoiceProperty
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 Rows: TypeAlias = Annotated[

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import is_only_of, read_deleted_rows
-from iceberg_pyspark.arrow.write.position_delete_files import write_position_deletes
+from iceberg_pyspark.arrow.write.position_delete_writer import write_position_deletes
 from iceberg_pyspark.changes.manifest_changes import DeleteFileId
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.locations import data_file_name, location_provider
@@ -22,8 +22,8 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vecto
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key, partition_path
-from iceberg_pyspark.spec.properties import DELETE_GRANULARITY, VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import DELETE_GRANULARITY, VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.new_data import delete_format
 

@@ -15,10 +15,10 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_versio
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import MANIFEST_TARGET_SIZE
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.health.examination import Examination
 from iceberg_pyspark.table.health.figures import (

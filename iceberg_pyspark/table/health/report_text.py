@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iceberg_pyspark.spec.display import html_table, printable, utc_text
+from iceberg_pyspark.display import html_table, printable, utc_text
 from iceberg_pyspark.table.health.figures import Bucket, HealthFigures, PartitionHealth
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

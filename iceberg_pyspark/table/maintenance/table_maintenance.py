@@ -13,9 +13,9 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.snapshots import MAIN
-from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
-from iceberg_pyspark.table.maintenance.copy.moved_paths import MovedPaths
+from iceberg_pyspark.table.maintenance.copy.path_mapping import MovedPaths
 from iceberg_pyspark.table.maintenance.copy.rewrite_table_path import (
     RewrittenTablePath,
     TablePathRewrite,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
@@ -25,13 +25,13 @@ from iceberg_pyspark.spec.types import (
     Type,
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.rows import KnownRows
-from iceberg_pyspark.table.metadata_tables.values import (
+from iceberg_pyspark.table.metadata_tables.entry_values import (
     WrittenTypes,
     partition_of_values,
     partition_tuples,
     partition_values,
 )
+from iceberg_pyspark.table.metadata_tables.rows import KnownRows
 
 _SUMMED_COLUMNS = (
     "spec_id",

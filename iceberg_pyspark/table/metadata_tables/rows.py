@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
-from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, to_arrow_field, to_arrow_schema
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type

@@ -24,7 +24,7 @@ from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 _log = get_logger(__name__)
 

@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.table_scan import TableScan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import (
@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.values import (
+from iceberg_pyspark.table.metadata_tables.entry_values import (
     WrittenTypes,
     partition_of_values,
     partition_tuples,

@@ -25,10 +25,10 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import TARGET_FILE_SIZE
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import data_format

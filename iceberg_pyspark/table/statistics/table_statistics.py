@@ -36,8 +36,8 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.statistics.commit_statistics import (
     commit_statistics,
     remove_unfinished_file,

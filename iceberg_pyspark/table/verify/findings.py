@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from iceberg_pyspark.spec.display import printable
+from iceberg_pyspark.display import printable
 
 Problem: TypeAlias = tuple[str, str]
 """A rule's name, and a description of the problem."""

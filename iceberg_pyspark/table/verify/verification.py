@@ -30,7 +30,7 @@ from iceberg_pyspark.table.verify.live_files import (
 from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
 from iceberg_pyspark.table.verify.report import Report, read_anew
-from iceberg_pyspark.table.verify.roots.leaf_columns import leaf_column_problems
+from iceberg_pyspark.table.verify.roots.leaf_column_checks import leaf_column_problems
 from iceberg_pyspark.table.verify.roots.root_changes import (
     RootChange,
     known_row_ids,

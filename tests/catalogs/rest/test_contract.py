@@ -10,7 +10,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError
 from tests.services.server import Server
 from tests.support.change_contract import ChangeContract

@@ -13,7 +13,7 @@ import pytest
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.storage.credentials import credential_renewal
@@ -135,7 +135,7 @@ def vending(request: pytest.FixtureRequest) -> Iterator[tuple[Vending, TestServe
 def clock(vending: tuple[Vending, TestServer], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credential_renewal, "_now_s", vending[0].now_s)
     monkeypatch.setattr("iceberg_pyspark.catalogs.rest.renewal._now_s", vending[0].now_s)
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.session._sleep", lambda _: None)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.rest_session._sleep", lambda _: None)
 
 
 def rest(server: TestServer, **properties: str) -> RestCatalog:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from iceberg_pyspark.catalogs.configuration import configured_properties
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.command_line.application import app
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 from tests.support.http_server import Reply, Request, TestServer, http_server

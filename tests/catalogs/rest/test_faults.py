@@ -10,7 +10,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
@@ -42,7 +42,7 @@ CHANGE = (SetProperties({"a": "1"}),)
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waits: list[float] = []
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.session._sleep", waits.append)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.rest_session._sleep", waits.append)
     return waits
 
 

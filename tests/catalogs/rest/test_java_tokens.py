@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import NotAuthorizedError
 from tests.services.server import Server

@@ -12,7 +12,7 @@ import pytest
 from iceberg_pyspark.catalogs.rest.authentication import NoAuthentication
 from iceberg_pyspark.catalogs.rest.commits import outcome_of, read_nothing
 from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
-from iceberg_pyspark.catalogs.rest.session import (
+from iceberg_pyspark.catalogs.rest.rest_session import (
     HttpSettings,
     LostAnswer,
     Session,
@@ -144,7 +144,7 @@ def test_a_lost_answer_stays_one_when_the_next_attempt_cannot_be_sent(
     def fail(*_: object, **__: object) -> None:
         raise next(attempts)
 
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.session.receive", fail)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.rest_session.receive", fail)
     settings = settings_of("http://127.0.0.1:1")
     with http_client("c", settings) as client:
         session = Session("c", settings, client, NoAuthentication())

@@ -11,7 +11,7 @@ import pytest
 
 import iceberg_pyspark as ice
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from tests.amounts import FULL_WORK, WORK
 from tests.services.server import Server

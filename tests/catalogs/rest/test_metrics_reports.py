@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.outcomes import Done
 from iceberg_pyspark.changes.updates import AddSnapshot, SetProperties
 from iceberg_pyspark.table.table_catalog import TableCatalog

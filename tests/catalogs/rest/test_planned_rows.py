@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
-from iceberg_pyspark.catalogs.rest.session import Session
+from iceberg_pyspark.catalogs.rest.rest_session import Session
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.services.rest_fixture import rest_server

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import CatalogUnavailableError
 from tests.support.http_server import LOOPBACK, Reply, Request, TestServer, http_server
 from tests.support.rest_answers import EVENTS, TABLE, configured, table_reply
@@ -84,7 +84,7 @@ def test_an_untrusted_certificate_is_not_asked_for_again(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.session._sleep", waits.append)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.rest_session._sleep", waits.append)
     with (
         http_server(configured(answer), tls=certificates.of_server()) as server,
         pytest.raises(CatalogUnavailableError, match="certificate"),

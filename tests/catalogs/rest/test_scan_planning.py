@@ -15,7 +15,7 @@ import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest import scan_planning
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

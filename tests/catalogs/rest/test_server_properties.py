@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.rest import server_properties
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.catalogs.rest.server_properties import (
     table_storage_properties,
     taken_properties,

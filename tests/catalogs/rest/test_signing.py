@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import CatalogError, StorageError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.storage.credentials.remote_signing import SIGNING, RemoteSigning, signing_of

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import NotAuthorizedError
 from tests.support.http_server import Reply, Request, TestServer, http_server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.outcomes import Done, Refused
 from iceberg_pyspark.changes.requirements import AssertTableUUID
 from iceberg_pyspark.changes.updates import SetProperties

@@ -19,7 +19,7 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError
 from tests.services.server import Server
 from tests.support.catalog_contract import new_name

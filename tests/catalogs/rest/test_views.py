@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.changes.outcomes import Refused, Unknown
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,

@@ -70,7 +70,7 @@ def connection() -> Iterator[Any]:
 def test_a_copied_table_is_read_as_duckdb_reads_its_query(
     connection: Any, name: str, tmp_path: Path
 ) -> None:
-    """Java refuses these tables (docs/conformance.md, D)."""
+    """Java refuses these tables."""
     connection.execute(f"COPY ({COPIED[name]}) TO '{tmp_path}/t' (FORMAT iceberg)")
     rows = ice.load_table(f"{tmp_path}/t").scan().to_arrow()
     expected = connection.execute(COPIED[name]).to_arrow_table()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.faults.matrix import Lake

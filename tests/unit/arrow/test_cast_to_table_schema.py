@@ -9,7 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.schemas import stored_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import stored_arrow_schema
 from iceberg_pyspark.arrow.write.cast_to_table_schema import (
     check_write_schema,
     compile_cast_to_table_schema,

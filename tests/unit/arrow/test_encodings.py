@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from iceberg_pyspark.arrow.schemas import from_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
 from iceberg_pyspark.arrow.write import batch_pieces
 from iceberg_pyspark.arrow.write.cast_to_table_schema import (
     check_write_schema,
@@ -27,7 +27,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.amounts import FULL_WORK
 from tests.support.scan_tasks import context_of, read_rows, task_of
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.arrow.read import key_set
 from iceberg_pyspark.arrow.read.key_set import KeySet
 from iceberg_pyspark.arrow.scalars import scalar_of
-from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.spec.types import PrimitiveType
 from tests.support.strategies import PRIMITIVE_TYPES, nullable
 

@@ -21,6 +21,7 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.schema import Schema as OtherSchema
 
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, stored_arrow_schema
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
 from iceberg_pyspark.arrow.metrics.column_metrics import (
     FileMetrics,
@@ -28,7 +29,6 @@ from iceberg_pyspark.arrow.metrics.column_metrics import (
     high_cut,
     metric_leaves,
 )
-from iceberg_pyspark.arrow.schemas import arrow_type, stored_arrow_schema
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -48,7 +48,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.spec.values import may_bound_uuids, value_from_bytes, value_to_bytes
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable
 
 

@@ -12,8 +12,8 @@ from iceberg_pyspark.arrow.metrics.column_metrics import (
     metrics_modes,
 )
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import check_set_properties
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import check_set_properties
 from iceberg_pyspark.spec.types import IntegerType, ListType, NestedField, StringType, StructType
 
 

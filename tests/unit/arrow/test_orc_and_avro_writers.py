@@ -34,7 +34,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import context_of, optional, read_rows, required, schema_of, task_of
 
 FORMATS = pytest.mark.parametrize("file_format", ["orc", "avro"])

@@ -23,7 +23,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     TimestampType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import (
     context_of,
     optional,

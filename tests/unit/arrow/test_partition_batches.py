@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.schemas import arrow_type, stored_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, stored_arrow_schema
 from iceberg_pyspark.arrow.write.partition_batches import partition_batch
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec

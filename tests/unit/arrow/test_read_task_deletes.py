@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.restricted_io import ReadRule, RestrictedFileIO
 from tests.support.scan_tasks import (
     context_of,

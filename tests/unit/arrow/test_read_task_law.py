@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn, BoundLiteral, Predicate
 from iceberg_pyspark.spec.metadata_columns import POS, ROW_ID
 from iceberg_pyspark.spec.types import IntegerType, LongType, StringType, StructType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import (
     context_of,
     deletion_vector,

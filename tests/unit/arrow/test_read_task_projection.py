@@ -37,7 +37,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.amounts import FULL_WORK
 from tests.support.scan_tasks import (
     context_of,

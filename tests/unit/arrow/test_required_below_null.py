@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.arrow.schemas import to_arrow_field, to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_field, to_arrow_schema
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.arrow.write.written_parquet import written_partition
@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import context_of, optional, read_rows, required, schema_of, task_of
 
 INNER = StructType(

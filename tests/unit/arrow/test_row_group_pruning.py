@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_filter
 from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.arrow.scalars import scalar_of
-from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -34,7 +34,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     TimestamptzType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import (
     context_of,
     optional,

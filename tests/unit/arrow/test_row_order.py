@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, sample_of, sorted_rows
 from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
 from iceberg_pyspark.arrow.write.space_filling_curves import hilbert, z_order

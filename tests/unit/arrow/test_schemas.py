@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.schemas import (
+from iceberg_pyspark.arrow.arrow_schemas import (
     arrow_type,
     field_id_of,
     from_arrow_schema,

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import VariantVal
 
+from iceberg_pyspark.arrow.arrow_schemas import VARIANT
 from iceberg_pyspark.arrow.read.variants import check_variant, variant_array
-from iceberg_pyspark.arrow.schemas import VARIANT
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 
 NAMES = ("a", "b", "c", "rest", "ü" * 40)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
@@ -46,7 +46,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 UNPARTITIONED = PartitionSpec(spec_id=0)
 

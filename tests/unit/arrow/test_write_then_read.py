@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     UnknownType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable, values
 
 # ORC refuses far times, and times before 1970 with a fraction of a second

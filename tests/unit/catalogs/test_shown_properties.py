@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.catalogs.properties import shown_properties
+from iceberg_pyspark.catalogs.catalog_properties import shown_properties
 from iceberg_pyspark.redaction import MASK
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide"

@@ -13,9 +13,9 @@ from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.name_mapping import name_mapping_of, name_mapping_to_text
-from iceberg_pyspark.spec.properties import NAME_MAPPING, check_set_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import NAME_MAPPING, check_set_properties
 from iceberg_pyspark.spec.types import (
     IntegerType,
     ListType,

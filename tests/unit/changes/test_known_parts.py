@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iceberg_pyspark.changes import updates as u
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.apply_schemas import same_schema
-from iceberg_pyspark.changes.known_parts import view_updates_with_known_ids, with_known_ids
+from iceberg_pyspark.changes.id_reuse import view_updates_with_known_ids, with_known_ids
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.view_changes import (
     SetCurrentViewVersion,

@@ -14,11 +14,11 @@ from iceberg_pyspark.changes.requirements import AssertRefSnapshotId
 from iceberg_pyspark.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
-from iceberg_pyspark.spec.properties import NAME_MAPPING
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import NAME_MAPPING
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
     IdentityTransform,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.types import NestedField
 from tests.unit.command_line.conftest import Run

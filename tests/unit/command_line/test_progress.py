@@ -18,7 +18,7 @@ from rich.text import Text
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.command_line.maintain import maintain_app
-from iceberg_pyspark.command_line.progress import shown_progress
+from iceberg_pyspark.command_line.progress_display import shown_progress
 from tests.support.deleted_rows import delete_keys, list_positions
 from tests.support.frames import append_rows, create_path_table
 from tests.unit.command_line.conftest import Run

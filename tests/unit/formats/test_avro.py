@@ -26,7 +26,7 @@ from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.amounts import FULL_WORK
 from tests.support.manifests import a_file, added, identity_table, listed
 

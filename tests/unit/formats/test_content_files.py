@@ -37,7 +37,7 @@ from iceberg_pyspark.spec.types import (
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.content_entries import (
     NO_FIELDS,
     NUMBERS,

@@ -15,7 +15,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
 from iceberg_pyspark.spec.content_entries import ContentStatus, LeafEntry
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.types import StringType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.content_entries import (
     ROOT,
     TABLE,

@@ -16,7 +16,7 @@ from iceberg_pyspark.spec.content_entries import RootEntry
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import DoubleType, LongType, NestedField, StringType
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.content_entries import (
     NO_FIELDS,
     NUMBERS,

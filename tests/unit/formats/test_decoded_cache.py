@@ -1,5 +1,5 @@
 from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 
 class Reads:

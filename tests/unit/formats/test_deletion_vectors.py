@@ -22,7 +22,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
     write_deletion_vectors,
 )
 from iceberg_pyspark.formats.puffin.puffin import read_puffin_footer
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 HIGHEST = ((2**31 - 2) << 32) | 2**31
 

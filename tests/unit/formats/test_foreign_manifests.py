@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import (
     SEQUENCE_NUMBER,
     SNAPSHOT_ID,

@@ -9,7 +9,7 @@ from iceberg_pyspark.formats.roots.written_roots import WrittenRoot
 from iceberg_pyspark.spec.content_entries import ContentStatus
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.content_entries import NO_FIELDS, TABLE, leaf_entry
 from tests.support.manifests import NO_COLUMNS, a_file, deleted, existing
 

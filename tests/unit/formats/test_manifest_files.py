@@ -44,7 +44,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     UUIDType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import (
     NO_COLUMNS,
     SEQUENCE_NUMBER,

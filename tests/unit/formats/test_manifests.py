@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import (
     StructType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import (
     SEQUENCE_NUMBER,
     SNAPSHOT_ID,

@@ -26,7 +26,7 @@ from iceberg_pyspark.formats.metadata_files import (
     write_table_metadata,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_bytes
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 JSON = (
     b'{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"s3://b/t",'

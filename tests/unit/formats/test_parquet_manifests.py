@@ -19,7 +19,7 @@ from iceberg_pyspark.formats.manifest_reader import read_manifest_header, read_p
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import FixedType, StringType, StructType, UnknownType, UUIDType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.amounts import FULL_WORK
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES

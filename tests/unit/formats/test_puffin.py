@@ -16,7 +16,7 @@ from iceberg_pyspark.formats.puffin.puffin import (
     read_puffin_blob,
     read_puffin_footer,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 
 def written(*blobs: bytes) -> bytes:

@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
 )
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.content_entries import (
     NO_FIELDS,
     NUMBERS,

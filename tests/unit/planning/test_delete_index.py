@@ -29,7 +29,7 @@ from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, par
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import DoubleType, LongType, PrimitiveType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import a_file, identity_table, listed
 
 PATH = DELETE_FILE_PATH.field_id

@@ -53,7 +53,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.manifests import a_file, added, deleted, identity_table, listed
 from tests.support.strategies import columns, predicates, rows, schema_of
 

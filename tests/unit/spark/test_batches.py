@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     DateType,

@@ -16,7 +16,7 @@ from iceberg_pyspark.catalogs.catalog import (
     PlacingCatalog,
     TableIdentifier,
 )
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
@@ -25,7 +25,7 @@ from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     load_for_query,
     with_table_cache,
 )
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.table import Table
 

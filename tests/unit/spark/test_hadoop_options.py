@@ -10,13 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
-from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.hadoop_options import (
+from iceberg_pyspark.spark.storage import jvm_access as native_storage
+from iceberg_pyspark.spark.storage.hadoop_options import (
     AZURE_FILE_SYSTEMS,
     GOOGLE_CONNECTOR,
     hadoop_options,
 )
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
 
 FileSystems = Callable[[str], JvmFileSystem | None]

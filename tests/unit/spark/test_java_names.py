@@ -13,21 +13,21 @@ from msgspec import structs
 from pyspark.sql import Column
 
 from iceberg_pyspark.spark.bridge import (
-    calls,
+    call_arguments,
     java_modules,
     joins,
     jvm,
-    row_changes,
-    scans,
-    values,
-    writes,
+    row_level_statements,
+    row_values,
+    scan_relations,
+    spark_writes,
 )
 from iceberg_pyspark.spark.bridge import java_classes as jvm_sessions
-from iceberg_pyspark.spark.bridge.protocol import writes as statements
+from iceberg_pyspark.spark.bridge.protocol import write_messages as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
-from iceberg_pyspark.spark.native_read import equality_deletes, files, scan
-from iceberg_pyspark.spark.native_read.location_settings import _SESSION
+from iceberg_pyspark.spark.native_read import equality_joins, file_relation, native_scan
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
+from iceberg_pyspark.spark.storage.location_settings import _SESSION
 from iceberg_pyspark.spark.write import transform_expressions
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
@@ -67,7 +67,9 @@ def constants(*modules: object) -> set[str]:
 
 
 def test_columns_that_only_plans_have() -> None:
-    python_columns = constants(native_columns, equality_deletes, files, scan, change_columns, merge)
+    python_columns = constants(
+        native_columns, equality_joins, file_relation, native_scan, change_columns, merge
+    )
     java_columns = {
         text
         for module in java_modules.BUILDS_ON
@@ -75,7 +77,11 @@ def test_columns_that_only_plans_have() -> None:
         for text in texts(name)
         if text.startswith("__ice_")
     }
-    assert java_columns - JAVA_ONLY == {files.ORDINAL, scan.POSITION, merge._FROM_SOURCE}
+    assert java_columns - JAVA_ONLY == {
+        file_relation.ORDINAL,
+        native_scan.POSITION,
+        merge._FROM_SOURCE,
+    }
     assert java_columns - JAVA_ONLY <= python_columns
     assert not JAVA_ONLY & python_columns
 
@@ -88,19 +94,19 @@ def test_settings_of_locations() -> None:
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs|longLists)\("(\w+)"\)', source)
-    assert read == [files.LOCATION, files.FILE_SIZE, files.SPLIT_OFFSETS]
+    assert read == [file_relation.LOCATION, file_relation.FILE_SIZE, file_relation.SPLIT_OFFSETS]
 
 
 def test_a_relation_of_files() -> None:
     read = keys_read("IcebergPyParquetScans", "IcebergPyParquetFiles")
-    assert read == names_of(calls.ParquetRelation, calls.SelectedColumn)
+    assert read == names_of(call_arguments.ParquetRelation, call_arguments.SelectedColumn)
 
 
 @pytest.mark.parametrize(
     ("described", "readers"),
     [
-        (calls.VectorPlaces, ["IcebergPyVectorProbe"]),
-        (calls.PositionPlaces, ["IcebergPyPositionsOfFile"]),
+        (call_arguments.VectorPlaces, ["IcebergPyVectorProbe"]),
+        (call_arguments.PositionPlaces, ["IcebergPyPositionsOfFile"]),
     ],
 )
 def test_places_of_deletes(described: type, readers: list[str]) -> None:
@@ -112,11 +118,11 @@ def test_places_of_deletes(described: type, readers: list[str]) -> None:
 
 
 def test_columns_to_write() -> None:
-    assert keys_read("IcebergPyParquetWrites") == names_of(calls.WrittenColumn)
+    assert keys_read("IcebergPyParquetWrites") == names_of(call_arguments.WrittenColumn)
 
 
 def test_numbers_of_a_plan() -> None:
-    metrics = re.findall(r'"(\w+)": ', inspect.getsource(scan._metrics))
+    metrics = re.findall(r'"(\w+)": ', inspect.getsource(native_scan._metrics))
     assert metrics
     java_texts = texts("IcebergPyParquetScan")
     assert set(metrics) <= java_texts
@@ -124,9 +130,9 @@ def test_numbers_of_a_plan() -> None:
 
 def test_kinds_of_values() -> None:
     source = java("IcebergPyRowValues")
-    kinds = {v.__name__: v for v in get_args(values.Value) if v is not Column}
+    kinds = {v.__name__: v for v in get_args(row_values.Value) if v is not Column}
     java_kinds = re.findall(r'is\.equals\("(\w+)"\)', source)
-    unread = values.UnusedValue.__name__
+    unread = row_values.UnusedValue.__name__
     assert sorted([*java_kinds, unread]) == sorted(kinds)
     assert f'"{unread}".equals' in java("IcebergPyChangedRows")
     assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())
@@ -134,13 +140,19 @@ def test_kinds_of_values() -> None:
 
 
 def test_changes_and_values_to_assign() -> None:
-    described = (calls.ChangedRows, calls.ChangeCondition, calls.ChangedColumn)
+    described = (
+        call_arguments.ChangedRows,
+        call_arguments.ChangeCondition,
+        call_arguments.ChangedColumn,
+    )
     read = keys_read("IcebergPyChangedRows") | {"changes", "columns"}
     assert {"changes", "columns"} <= keys_read("IcebergPyChanges")
     assert read == {"is", metadata_columns.POS.name, merge._FROM_SOURCE} | names_of(*described)
     assigning = keys_read("IcebergPyChanges") - {"columns"}
-    assert assigning == {"is"} & assigning | names_of(calls.AssignedColumns, calls.AssignedValues)
-    sides = {side for side in get_args(get_args(values.Side)[0]) if side is not None}
+    assert assigning == {"is"} & assigning | names_of(
+        call_arguments.AssignedColumns, call_arguments.AssignedValues
+    )
+    sides = {side for side in get_args(get_args(row_values.Side)[0]) if side is not None}
     assert 'side.equals("source") ? source : target' in java("IcebergPyRowValues")
     assert sides == {"source", "target"}
     wheres = set(re.findall(r'where\.equals\("(\w+)"\)', java("IcebergPyChangedRows")))
@@ -181,16 +193,18 @@ def test_kinds_of_hashes() -> None:
 @cache
 def calls_of_classes() -> dict[str, set[str]]:
     """Return the methods that Python calls, by Java class."""
-    calls: dict[str, set[str]] = {}
-    for module in (jvm, joins, jvm_sessions, row_changes, scans, writes):
+    call_arguments: dict[str, set[str]] = {}
+    for module in (jvm, joins, jvm_sessions, row_level_statements, scan_relations, spark_writes):
         source = inspect.getsource(module)
         classes = {"_plans": "IcebergPyPlans"}
         classes |= dict(re.findall(r'def (\w+)\(self\).*\n.*instance\("(\w+)"\)\n', source))
         for attribute, name in classes.items():
-            calls.setdefault(name, set()).update(re.findall(rf"self\.{attribute}\.(\w+)", source))
+            call_arguments.setdefault(name, set()).update(
+                re.findall(rf"self\.{attribute}\.(\w+)", source)
+            )
         for name, method in re.findall(r'instance\("(\w+)"\)\.(\w+)', source):
-            calls.setdefault(name, set()).add(method)
-    return calls
+            call_arguments.setdefault(name, set()).add(method)
+    return call_arguments
 
 
 def test_classes_that_python_calls() -> None:
@@ -217,6 +231,6 @@ def test_classes_that_python_calls() -> None:
     ],
 )
 def test_methods_that_python_calls(name: str) -> None:
-    calls = calls_of_classes()[name]
-    assert calls
-    assert calls <= set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))
+    call_arguments = calls_of_classes()[name]
+    assert call_arguments
+    assert call_arguments <= set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from iceberg_pyspark.spark.bridge.file_systems import JvmLocalFiles
-from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.storage import jvm_access as native_storage
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 
 POSIX = JvmLocalFiles(encoding="ANSI_X3.4-1968")
 LATIN = JvmLocalFiles(encoding="ISO-8859-1")

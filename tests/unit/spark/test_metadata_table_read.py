@@ -9,10 +9,10 @@ import pytest
 
 from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
-from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogOpen
-from iceberg_pyspark.spark.bridge.protocol.tables import TableLoad
+from iceberg_pyspark.spark.bridge.protocol.catalog_messages import CatalogOpen
+from iceberg_pyspark.spark.bridge.protocol.table_messages import TableLoad
 from iceberg_pyspark.spark.data_source.read_job import open_read_job
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 
 
 def properties(tmp_path: Path) -> dict[str, str]:

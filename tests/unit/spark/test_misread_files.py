@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.spark.native_read.misread_files import misread_files
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.spark.native_read.reader_differences import misread_files
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 PLAIN = pa.table({"id": [1]})
 WITH_ID = PLAIN.cast(pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})]))

@@ -8,7 +8,7 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.spark.native_read.misread_orc import (
+from iceberg_pyspark.spark.native_read.reader_differences import (
     OrcFilesRead,
     files_with_old_dates,
     why_not_by_name,

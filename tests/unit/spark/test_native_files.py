@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.bridge.calls import arrow_stream
+from iceberg_pyspark.spark.bridge.call_arguments import arrow_stream
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_FILE,
     CONSTANT_FIRST_ROW_ID,
     ConstantColumn,
 )
-from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
-from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.equality_joins import PARTITION_ORDINAL, PartitionOrdinals
+from iceberg_pyspark.spark.native_read.file_relation import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
 from iceberg_pyspark.spec.types import (

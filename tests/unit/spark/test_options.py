@@ -3,7 +3,7 @@
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.data_source.options import (
+from iceberg_pyspark.spark.data_source.read_options import (
     parse_read_options,
     parse_table_options,
     parse_write_options,

@@ -14,7 +14,7 @@ import typer
 
 from iceberg_pyspark import IcebergSession, SparkTable, Table, TableCatalog
 from iceberg_pyspark.command_line.application import app
-from iceberg_pyspark.spark.procedures.calls import RUNS, procedure_definition
+from iceberg_pyspark.spark.procedures.call_statement import RUNS, procedure_definition
 from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
 from iceberg_pyspark.table.maintenance.procedures import (
     MAINTENANCE,

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.job_progress import run_with_progress
 
 
 class _Context:

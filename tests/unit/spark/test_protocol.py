@@ -12,19 +12,19 @@ import pytest
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
-from iceberg_pyspark.spark.bridge import filters
+from iceberg_pyspark.spark.bridge import spark_conditions
 from iceberg_pyspark.spark.bridge.java_modules import BUILDS_ON
-from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogOpen
+from iceberg_pyspark.spark.bridge.protocol.catalog_messages import CatalogOpen
 from iceberg_pyspark.spark.bridge.protocol.messages import Failure
 from iceberg_pyspark.spark.bridge.protocol.operations import (
     OPERATIONS,
     decode_request,
     response_text,
 )
-from iceberg_pyspark.spark.bridge.protocol.scans import PlannedScan
-from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty
-from iceberg_pyspark.spark.bridge.protocol.tables import TableAlter
-from iceberg_pyspark.spark.bridge.protocol.writes import DmlRun
+from iceberg_pyspark.spark.bridge.protocol.scan_messages import PlannedScan
+from iceberg_pyspark.spark.bridge.protocol.table_change_messages import SetProperty
+from iceberg_pyspark.spark.bridge.protocol.table_messages import TableAlter
+from iceberg_pyspark.spark.bridge.protocol.write_messages import DmlRun
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, handle_request
 from tests.support.java_protocol import (
@@ -194,7 +194,7 @@ def test_python_knows_the_operators_that_java_names() -> None:
         op for text in sources().values() for op in re.findall(r'\bnode\(\s*"(\w+)"', text)
     }
     assert java_operators >= {"and", "or", "not", "in", "starts_with", "other"}
-    python_operators = set(re.findall(r'"(\w+)"', inspect.getsource(filters)))
+    python_operators = set(re.findall(r'"(\w+)"', inspect.getsource(spark_conditions)))
     assert java_operators - python_operators == {"other"}
 
 

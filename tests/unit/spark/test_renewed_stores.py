@@ -13,15 +13,18 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
-from iceberg_pyspark.spark.bridge.protocol.sources import CredentialsRenew, RenewedCredentials
-from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.hadoop_options import (
+from iceberg_pyspark.spark.bridge.protocol.source_messages import (
+    CredentialsRenew,
+    RenewedCredentials,
+)
+from iceberg_pyspark.spark.requests.source_requests import renew_credentials
+from iceberg_pyspark.spark.storage import jvm_access as native_storage
+from iceberg_pyspark.spark.storage.hadoop_options import (
     AZURE_FILE_SYSTEMS,
     GOOGLE_CONNECTOR,
     S3A_FILE_SYSTEM,
 )
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
-from iceberg_pyspark.spark.requests.sources import renew_credentials
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     SOURCES,

@@ -11,7 +11,7 @@ import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.requests.sessions import MAX_RECENT_SESSIONS, Sessions
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from tests.support.threads import at_once
 
 THREADS = 16

@@ -8,14 +8,14 @@ import pytest
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier, ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NamespaceNotEmptyError
-from iceberg_pyspark.spark.bridge.protocol.catalogs import (
+from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     CatalogOpen,
     NamespaceCreate,
     NamespaceDrop,
     NamespacesList,
 )
-from iceberg_pyspark.spark.bridge.protocol.tables import TablesList
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.bridge.protocol.table_messages import TablesList
+from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from tests.support.view_contract import first_view
 
 

@@ -14,7 +14,7 @@ from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.spark.row_level.target import TargetRead
 from iceberg_pyspark.spark.table_states import TargetReads
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_table
 
 NO_ROWS: Any = None

@@ -11,11 +11,11 @@ import pytest
 from pyspark import TaskContext
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spark.write.job import write_frame
+from iceberg_pyspark.spark.write.file_job import write_frame
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iceberg_pyspark.spec.display import html_table, printable, utc_text
+from iceberg_pyspark.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.transforms import (

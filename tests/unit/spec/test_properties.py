@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import iceberg_pyspark.spec.properties
+import iceberg_pyspark.spec.table_properties
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.property_changes import PropertyChanges
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.property_types import fraction, whole_number
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import (
     COMMIT_NUM_RETRIES,
     DATA_FORMAT,
     KNOWN_PROPERTIES,
@@ -30,8 +32,6 @@ from iceberg_pyspark.spec.properties import (
     int_property,
     known_property,
 )
-from iceberg_pyspark.spec.property_types import fraction, whole_number
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
 
 SCHEMA = Schema(fields=(NestedField(field_id=1, name="id", type=LongType()),))
@@ -194,7 +194,7 @@ def test_a_wrong_property_of_others_can_be_put_right_or_removed() -> None:
 
 def test_every_property_by_name_is_in_the_registry() -> None:
     """A property that a module reads by a literal name could be set without a check."""
-    package = Path(iceberg_pyspark.spec.properties.__file__).parents[1]
+    package = Path(iceberg_pyspark.spec.table_properties.__file__).parents[1]
     prefixes = ("write.", "read.split.", "commit.", "gc.", "history.")
     free = {
         # names and values of options, free text, and prefixes

@@ -8,7 +8,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order, parse_term
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 
 SCHEMA = parse_schema("id BIGINT, ts TIMESTAMP, v STRING, s STRUCT<a: INT, `b.c`: DATE>, `x y` INT")
 

@@ -20,7 +20,7 @@ from iceberg_pyspark.sql_text.extensions import (
     extension_statement,
     parse_clause,
 )
-from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
+from iceberg_pyspark.sql_text.lazy_parser import ClauseToken, statement_tokens
 
 DAY_MS = 86_400_000
 

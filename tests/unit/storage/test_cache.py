@@ -13,7 +13,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.storage.files import cache
 from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"

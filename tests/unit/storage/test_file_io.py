@@ -9,7 +9,7 @@ import pytest
 
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.memory import MemoryFileIO, open_process_memory
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO, open_process_memory
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO

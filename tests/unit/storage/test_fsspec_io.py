@@ -10,14 +10,14 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from iceberg_pyspark.catalogs.properties import CatalogProperties
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.storage.credentials.server_endpoints import SERVER_PROPERTIES
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_of_store
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import (
     ALLOW_OUTSIDE_LOCATIONS,

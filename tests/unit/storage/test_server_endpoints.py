@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 import iceberg_pyspark
-from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import LocationRefusedError, StorageError
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.storage.credentials.credential_renewal import with_credentials_of
 from iceberg_pyspark.storage.credentials.server_endpoints import (
     ADDRESSES,

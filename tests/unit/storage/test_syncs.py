@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import TableCatalog
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.local import LocalFileIO

@@ -15,8 +15,8 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
-from iceberg_pyspark.table.reading import scan as scan_module
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
+from iceberg_pyspark.table.reading import table_scan as scan_module
 
 FILES = 5
 ROWS_PER_FILE = 10

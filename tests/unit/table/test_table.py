@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import (
     AlreadyExistsError,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
-from iceberg_pyspark.catalogs.sql.catalog import open_sql_catalog
+from iceberg_pyspark.catalogs.sql.database_catalog import open_sql_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from tests.support.wrong_arguments import ROWS, findings, methods_of
 

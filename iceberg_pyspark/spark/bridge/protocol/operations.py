@@ -17,15 +17,15 @@ import msgspec
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol import (
-    catalogs,
-    procedures,
-    scans,
-    sources,
-    tables,
-    views,
-    writes,
+    catalog_messages,
+    procedure_messages,
+    scan_messages,
+    source_messages,
+    table_messages,
+    view_messages,
+    write_messages,
 )
-from iceberg_pyspark.spark.bridge.protocol import sources as credentials
+from iceberg_pyspark.spark.bridge.protocol import source_messages as credentials
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
     Request,
@@ -51,70 +51,100 @@ class BridgeOperation(Generic[AnyRequest, AnyResponse]):
 class Operations:
     """All operations."""
 
-    catalog_open = BridgeOperation("catalog.open", catalogs.CatalogOpen, catalogs.CatalogHandle)
+    catalog_open = BridgeOperation(
+        "catalog.open", catalog_messages.CatalogOpen, catalog_messages.CatalogHandle
+    )
     namespaces_list = BridgeOperation(
-        "namespaces.list", catalogs.NamespacesList, catalogs.Namespaces
+        "namespaces.list", catalog_messages.NamespacesList, catalog_messages.Namespaces
     )
     namespace_exists = BridgeOperation(
-        "namespace.exists", catalogs.NamespaceExists, catalogs.Existence
+        "namespace.exists", catalog_messages.NamespaceExists, catalog_messages.Existence
     )
     namespace_load = BridgeOperation(
-        "namespace.load", catalogs.NamespaceLoad, catalogs.NamespaceProperties
+        "namespace.load", catalog_messages.NamespaceLoad, catalog_messages.NamespaceProperties
     )
     namespace_create = BridgeOperation(
-        "namespace.create", catalogs.NamespaceCreate, Acknowledgement
+        "namespace.create", catalog_messages.NamespaceCreate, Acknowledgement
     )
-    namespace_alter = BridgeOperation("namespace.alter", catalogs.NamespaceAlter, Acknowledgement)
-    namespace_drop = BridgeOperation("namespace.drop", catalogs.NamespaceDrop, Acknowledgement)
-    tables_list = BridgeOperation("tables.list", tables.TablesList, tables.TableNames)
-    table_exists = BridgeOperation("table.exists", tables.TableExists, catalogs.Existence)
-    table_invalidate = BridgeOperation("table.invalidate", tables.TableInvalidate, Acknowledgement)
-    table_load = BridgeOperation("table.load", tables.TableLoad, tables.TableDefinition)
-    table_select = BridgeOperation("table.select", tables.TableSelect, tables.TableDefinition)
-    table_create = BridgeOperation("table.create", tables.TableCreate, tables.TableDefinition)
-    table_stage = BridgeOperation("table.stage", tables.TableStage, tables.TableDefinition)
-    staged_commit = BridgeOperation("staged.commit", tables.StagedCommit, Acknowledgement)
-    staged_abort = BridgeOperation("staged.abort", tables.StagedAbort, Acknowledgement)
-    table_alter = BridgeOperation("table.alter", tables.TableAlter, tables.TableDefinition)
-    table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
-    table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
-    view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
-    view_describe = BridgeOperation("view.describe", views.ViewDescribe, views.ViewDescription)
-    views_list = BridgeOperation("views.list", views.ViewsList, views.ViewNames)
-    view_change = BridgeOperation("view.change", views.ViewChange, Acknowledgement)
+    namespace_alter = BridgeOperation(
+        "namespace.alter", catalog_messages.NamespaceAlter, Acknowledgement
+    )
+    namespace_drop = BridgeOperation(
+        "namespace.drop", catalog_messages.NamespaceDrop, Acknowledgement
+    )
+    tables_list = BridgeOperation(
+        "tables.list", table_messages.TablesList, table_messages.TableNames
+    )
+    table_exists = BridgeOperation(
+        "table.exists", table_messages.TableExists, catalog_messages.Existence
+    )
+    table_invalidate = BridgeOperation(
+        "table.invalidate", table_messages.TableInvalidate, Acknowledgement
+    )
+    table_load = BridgeOperation(
+        "table.load", table_messages.TableLoad, table_messages.TableDefinition
+    )
+    table_select = BridgeOperation(
+        "table.select", table_messages.TableSelect, table_messages.TableDefinition
+    )
+    table_create = BridgeOperation(
+        "table.create", table_messages.TableCreate, table_messages.TableDefinition
+    )
+    table_stage = BridgeOperation(
+        "table.stage", table_messages.TableStage, table_messages.TableDefinition
+    )
+    staged_commit = BridgeOperation("staged.commit", table_messages.StagedCommit, Acknowledgement)
+    staged_abort = BridgeOperation("staged.abort", table_messages.StagedAbort, Acknowledgement)
+    table_alter = BridgeOperation(
+        "table.alter", table_messages.TableAlter, table_messages.TableDefinition
+    )
+    table_drop = BridgeOperation("table.drop", table_messages.TableDrop, table_messages.DropResult)
+    table_rename = BridgeOperation("table.rename", table_messages.TableRename, Acknowledgement)
+    view_load = BridgeOperation("view.load", view_messages.ViewLoad, view_messages.ViewDefinition)
+    view_describe = BridgeOperation(
+        "view.describe", view_messages.ViewDescribe, view_messages.ViewDescription
+    )
+    views_list = BridgeOperation("views.list", view_messages.ViewsList, view_messages.ViewNames)
+    view_change = BridgeOperation("view.change", view_messages.ViewChange, Acknowledgement)
     procedures_list = BridgeOperation(
-        "procedures.list", procedures.ProceduresList, procedures.ProcedureNames
+        "procedures.list", procedure_messages.ProceduresList, procedure_messages.ProcedureNames
     )
     procedure_load = BridgeOperation(
-        "procedure.load", procedures.ProcedureLoad, procedures.ProcedureDefinition
+        "procedure.load", procedure_messages.ProcedureLoad, procedure_messages.ProcedureDefinition
     )
     procedure_call = BridgeOperation(
-        "procedure.call", procedures.ProcedureCall, procedures.ProcedureRows
+        "procedure.call", procedure_messages.ProcedureCall, procedure_messages.ProcedureRows
     )
-    scan_plan = BridgeOperation("scan.plan", scans.ScanParts, scans.PlannedScan)
+    scan_plan = BridgeOperation("scan.plan", scan_messages.ScanParts, scan_messages.PlannedScan)
     scan_runtime_filter = BridgeOperation(
-        "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles
+        "scan.runtime_filter", scan_messages.ScanRuntimeFilter, scan_messages.RemainingFiles
     )
-    scan_aggregate = BridgeOperation("scan.aggregate", scans.ScanAggregate, scans.AggregateRows)
+    scan_aggregate = BridgeOperation(
+        "scan.aggregate", scan_messages.ScanAggregate, scan_messages.AggregateRows
+    )
     scan_statistics = BridgeOperation(
-        "scan.statistics", scans.ScanStatistics, scans.TableStatistics
+        "scan.statistics", scan_messages.ScanStatistics, scan_messages.TableStatistics
     )
-    write_run = BridgeOperation("write.run", writes.WriteRun, Acknowledgement)
-    source_write = BridgeOperation("source.write", writes.SourceWrite, Acknowledgement)
-    dml_run = BridgeOperation("dml.run", writes.DmlRun, Acknowledgement)
-    table_truncate = BridgeOperation("table.truncate", writes.TableTruncate, Acknowledgement)
+    write_run = BridgeOperation("write.run", write_messages.WriteRun, Acknowledgement)
+    source_write = BridgeOperation("source.write", write_messages.SourceWrite, Acknowledgement)
+    dml_run = BridgeOperation("dml.run", write_messages.DmlRun, Acknowledgement)
+    table_truncate = BridgeOperation(
+        "table.truncate", write_messages.TableTruncate, Acknowledgement
+    )
     source_options = BridgeOperation(
-        "source.options", sources.SourceOptions, sources.SessionOptions
+        "source.options", source_messages.SourceOptions, source_messages.SessionOptions
     )
-    source_table = BridgeOperation("source.table", sources.SourceTable, sources.ExistingTable)
+    source_table = BridgeOperation(
+        "source.table", source_messages.SourceTable, source_messages.ExistingTable
+    )
     source_hidden_columns = BridgeOperation(
-        "source.hidden_columns", sources.SourceHiddenColumns, sources.HiddenColumns
+        "source.hidden_columns", source_messages.SourceHiddenColumns, source_messages.HiddenColumns
     )
     credentials_renew = BridgeOperation(
         "credentials.renew", credentials.CredentialsRenew, credentials.RenewedCredentials
     )
     statement_parse = BridgeOperation(
-        "statement.parse", sources.StatementParse, sources.ParsedStatement
+        "statement.parse", source_messages.StatementParse, source_messages.ParsedStatement
     )
 
 

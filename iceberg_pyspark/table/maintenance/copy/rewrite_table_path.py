@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
+from iceberg_pyspark.arrow.write.position_delete_writer import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import FileAlreadyExistsError, InvalidRequestError, StorageError
 from iceberg_pyspark.formats.locations import location_provider
@@ -34,12 +34,11 @@ from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, Manife
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.restricted_io import store_behind
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
-from iceberg_pyspark.table.maintenance.copy.moved_entries import moved_root
-from iceberg_pyspark.table.maintenance.copy.moved_manifests import (
+from iceberg_pyspark.table.maintenance.copy.manifest_copy import (
     LiveFile,
     MovedDeletes,
     live_files,
@@ -47,7 +46,8 @@ from iceberg_pyspark.table.maintenance.copy.moved_manifests import (
     moved_manifest_list,
     vector_file,
 )
-from iceberg_pyspark.table.maintenance.copy.moved_paths import MovedPaths, move_metadata
+from iceberg_pyspark.table.maintenance.copy.path_mapping import MovedPaths, move_metadata
+from iceberg_pyspark.table.maintenance.copy.root_copy import moved_root
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CopyList
 from iceberg_pyspark.table.maintenance.removal.orphan_files import STAGING_FOLDER
 from iceberg_pyspark.table.progress import with_progress

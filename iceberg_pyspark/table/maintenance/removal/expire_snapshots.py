@@ -28,8 +28,8 @@ from iceberg_pyspark.changes.snapshot_retention import (
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestContent
-from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import GC_ENABLED
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps, with_changes

@@ -31,7 +31,7 @@ from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.formats.roots.root_manifests import snapshot_files
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestFile
-from iceberg_pyspark.spec.properties import GC_ENABLED
+from iceberg_pyspark.spec.table_properties import GC_ENABLED
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import path_in_store

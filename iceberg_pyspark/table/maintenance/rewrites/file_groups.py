@@ -15,7 +15,6 @@ from typing import Any
 from iceberg_pyspark.changes.manifest_changes import DeleteFileId
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
-from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.property_types import (
     INT_MAX,
     LONG_MAX,
@@ -24,6 +23,7 @@ from iceberg_pyspark.spec.property_types import (
     FractionProperty,
     IntProperty,
 )
+from iceberg_pyspark.spec.table_properties import TARGET_FILE_SIZE
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import (
     REWRITE_ALL,
     SHARED_OPTIONS,

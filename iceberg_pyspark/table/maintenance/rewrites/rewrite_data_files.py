@@ -49,7 +49,7 @@ from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import partition_spec, write_context_of
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.maintenance.rewrites.applied_deletes import remove_dangling_deletes
+from iceberg_pyspark.table.maintenance.rewrites.delete_targets import remove_dangling_deletes
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import (
     MAX_FILES,
     OUTPUT_SPEC,
@@ -61,8 +61,8 @@ from iceberg_pyspark.table.maintenance.rewrites.group_progress import RewritePro
 from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupRunner, GroupWriter
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_strategy import RewriteStrategy
-from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 
 _log = get_logger(__name__)
 _CORES = os.cpu_count() or 1

@@ -27,9 +27,9 @@ from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETED, POS
-from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import DELETE_GRANULARITY
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -40,17 +40,17 @@ from iceberg_pyspark.table.commits.row_deletes import (
     write_row_deletes,
 )
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.maintenance.rewrites.applied_deletes import (
-    AppliedDeletes,
-    applied_deletes,
-    data_files_that_may_match,
-)
 from iceberg_pyspark.table.maintenance.rewrites.delete_file_choice import (
     DeleteFileOptions,
     chosen_groups,
 )
+from iceberg_pyspark.table.maintenance.rewrites.delete_targets import (
+    AppliedDeletes,
+    applied_deletes,
+    data_files_that_may_match,
+)
 from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
-from iceberg_pyspark.table.reading.scan import scan_table
+from iceberg_pyspark.table.reading.table_scan import scan_table
 
 _FILES_AT_ONCE = 8
 

@@ -22,14 +22,14 @@ from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.properties import (
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import (
     COMMIT_NUM_RETRIES,
     MANIFEST_COMPRESSION,
     MANIFEST_TARGET_SIZE,
 )
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_snapshot import ROOT_MANIFESTS_VERSION
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable

@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder, partition_sort_fie
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform, VoidTransform
 from iceberg_pyspark.sql_text.ddl import parse_sort_order
-from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
+from iceberg_pyspark.sql_text.lazy_parser import ClauseToken, term_tokens
 
 _PROCEDURE = "rewrite_data_files"
 _MAX_COLUMNS = 16

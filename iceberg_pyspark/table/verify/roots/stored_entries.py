@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest
-from iceberg_pyspark.formats.roots.content_entries import ContentEntries, profile_of
+from iceberg_pyspark.formats.roots.content_entry_reader import ContentEntries, profile_of
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
     MANIFEST_COUNTS,

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table

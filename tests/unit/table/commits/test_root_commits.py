@@ -18,11 +18,11 @@ from iceberg_pyspark.changes.snapshot_changes import (
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.formats.manifest_files.open_manifest import open_manifest
 from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
-from iceberg_pyspark.formats.roots.content_entries import ContentEntries
+from iceberg_pyspark.formats.roots.content_entry_reader import ContentEntries
 from iceberg_pyspark.spec.content_entries import PROFILES, ContentStatus, ContentType, Role
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import ManifestRewrite

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table

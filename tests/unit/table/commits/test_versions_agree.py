@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.sql_text.schema_text import parse_schema
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_keys

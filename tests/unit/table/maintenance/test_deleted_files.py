@@ -11,7 +11,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileInfo
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.maintenance.removal import deleted_files
 from iceberg_pyspark.table.maintenance.removal.deleted_files import DeletedFile, FileDeletion

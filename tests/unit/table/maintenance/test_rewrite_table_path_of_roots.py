@@ -17,8 +17,8 @@ from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetMani
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.commits import commit_root
-from iceberg_pyspark.table.maintenance.copy.moved_entries import moved_entries
-from iceberg_pyspark.table.maintenance.copy.moved_paths import MovedPaths
+from iceberg_pyspark.table.maintenance.copy.path_mapping import MovedPaths
+from iceberg_pyspark.table.maintenance.copy.root_copy import moved_entries
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.parameters import cases
 from tests.support.root_tables import ProfileName, RootTable, content_file

@@ -24,7 +24,7 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_namespace_if_absent
 from iceberg_pyspark.table.commits.define_view import NewDefinition, create_view, with_views
 from tests.support.table_integrity import table_problems

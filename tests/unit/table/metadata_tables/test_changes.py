@@ -25,9 +25,9 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.metadata_tables.by_name import plan_of_changes
+from iceberg_pyspark.table.metadata_tables.lookup import plan_of_changes
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table

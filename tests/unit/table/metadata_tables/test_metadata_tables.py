@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES, table_of_metadata_table
+from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES, table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import SCHEMA, commit_table, data_file, publish

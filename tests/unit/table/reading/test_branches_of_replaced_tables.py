@@ -26,8 +26,8 @@ from iceberg_pyspark.spec.types import (
     Type,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
-from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
+from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.whole_files import files_are_alike
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.frames import append_rows, create_path_table

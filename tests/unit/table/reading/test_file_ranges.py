@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.table.reading.scan import scan_table
+from iceberg_pyspark.table.reading.table_scan import scan_table
 from iceberg_pyspark.table.reading.whole_files import files_are_alike
 
 START = date(2024, 1, 1)

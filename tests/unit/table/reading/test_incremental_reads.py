@@ -24,14 +24,14 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.manifests import ManifestFile
-from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_properties import FORMAT_VERSION
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.reading.column_statistics import column_statistics
-from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,
@@ -265,7 +265,9 @@ def test_a_manifest_that_does_not_say_who_added_it_is_read_once(
     def anonymous(io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
         return [replace(m, added_snapshot_id=None) for m in read_snapshot_manifests(io, snapshot)]
 
-    monkeypatch.setattr("iceberg_pyspark.table.reading.scan.read_snapshot_manifests", anonymous)
+    monkeypatch.setattr(
+        "iceberg_pyspark.table.reading.table_scan.read_snapshot_manifests", anonymous
+    )
     first = table.snapshots[0].snapshot_id
     assert ids(table, start_snapshot_id=first) == [2, 3]
 

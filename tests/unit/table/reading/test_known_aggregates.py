@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
-from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.reading.known_aggregates import (
+from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
     AggregateKind,
     known_aggregates,

@@ -13,7 +13,7 @@ from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.roots import content_writer
 from iceberg_pyspark.planning.manifest_pruning import without_needless_deletes
 from iceberg_pyspark.spec.manifests import ColumnSummary, ManifestContent, ManifestFile
-from iceberg_pyspark.table.reading import scan as scan_module
+from iceberg_pyspark.table.reading import table_scan as scan_module
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 

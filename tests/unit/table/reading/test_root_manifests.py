@@ -21,8 +21,8 @@ from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.memory import MemoryFileIO
-from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
+from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.frames import create_path_table
 from tests.support.manifests import a_file, added, listed

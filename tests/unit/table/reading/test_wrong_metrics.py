@@ -11,7 +11,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.types import LongType
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 from tests.support.file_commits import commit_overwrite

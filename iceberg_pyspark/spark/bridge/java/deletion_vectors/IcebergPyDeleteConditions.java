@@ -31,8 +31,9 @@ public class IcebergPyDeleteConditions {
 
   /**
    * Return the condition on a plan's rows. `description` is a `VectorPlaces` or `PositionPlaces` of
-   * bridge/calls.py; `digest` is equal for equal descriptions. Executors compile `source` to read
-   * the deletes, and `finding` to find a task's probe again (java_modules.py). Plans show `name`.
+   * bridge/call_arguments.py; `digest` is equal for equal descriptions. Executors compile `source`
+   * to read the deletes, and `finding` to find a task's probe again (java_modules.py). Plans show
+   * `name`.
    */
   public Object liveRows(Object session, Object plan, String name, String digest,
       String description, String source, String finding)

@@ -3,7 +3,10 @@ import java.util.Map;
 
 /** Writes whose files stay where tasks put them. */
 public class IcebergPyDirectWrites {
-  /** Return the commit protocol of one write; `description` is a `DirectFiles` of calls.py. */
+  /**
+   * Return the commit protocol of one write; `description` is a `DirectFiles` of
+   * call_arguments.py.
+   */
   public Object commit(Object session, String description) throws java.io.IOException {
     IcebergPyExecutorJars.send(
         (org.apache.spark.sql.classic.SparkSession) session, IcebergPyDirectCommit.class);

@@ -39,7 +39,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final Map planMetrics;
   /** The order of the rows in each file. */
   private final List sortOrder;
-  /** `description` is a `ParquetRelation` of bridge/calls.py. */
+  /** `description` is a `ParquetRelation` of bridge/call_arguments.py. */
   IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
       IcebergPyPlannedFiles files) {
     this.session = session;

@@ -33,7 +33,7 @@ public class IcebergPyParquetScans {
   /**
    * Return a DataFrame over planned files of one format, for building plans. The relation itself
    * reads nothing: `IcebergPyRule` replaces it by a scan. `description` is a `ParquetRelation` of
-   * bridge/calls.py, `files` the table of files.
+   * bridge/call_arguments.py, `files` the table of files.
    */
   public Object relation(Object session, String description, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
@@ -64,7 +64,7 @@ public class IcebergPyParquetScans {
   }
   /**
    * Return the plan of columns computed from such a relation; `outputs` are `SelectedColumn`s of
-   * bridge/calls.py. Renamed columns need no analysis, which would take some milliseconds.
+   * bridge/call_arguments.py. Renamed columns need no analysis, which would take some milliseconds.
    */
   public Object plan(Object session, String description, byte[] files, String outputs)
       throws com.fasterxml.jackson.core.JsonProcessingException,

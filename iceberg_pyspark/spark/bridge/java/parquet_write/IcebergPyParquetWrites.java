@@ -13,7 +13,10 @@ import org.apache.spark.sql.types.Metadata;
 
 /** Writes Parquet files with Spark's own writer; Python commits them. */
 public class IcebergPyParquetWrites {
-  /** Return a frame's columns as they are written; `json` has `WrittenColumn`s of calls.py. */
+  /**
+   * Return a frame's columns as they are written; `json` has `WrittenColumn`s of
+   * call_arguments.py.
+   */
   public Object columns(Object frame, String json) throws java.io.IOException {
     List all = (List) IcebergPyBridge.JSON.readValue(json, List.class), out = new ArrayList();
     for (int i = 0; i < all.size(); i++) {

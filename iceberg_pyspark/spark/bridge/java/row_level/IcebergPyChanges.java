@@ -17,7 +17,7 @@ public class IcebergPyChanges {
   /**
    * Return the values of whole columns after each change, as Spark's UPDATE assigns them. The
    * description has the number of each column's value by the column's name, for each change.
-   * `description` is an `AssignedColumns` of bridge/calls.py.
+   * `description` is an `AssignedColumns` of bridge/call_arguments.py.
    */
   public IcebergPyExpressions assign(Object server, Object session, Object frame, Object target,
       Object source, String description) {
@@ -83,8 +83,8 @@ public class IcebergPyChanges {
 
   /**
    * Apply to each row of a frame the first change that matches the row. `description` is a
-   * `ChangedRows` of bridge/calls.py; `target` has the table's rows in the frame, `source` the
-   * others.
+   * `ChangedRows` of bridge/call_arguments.py; `target` has the table's rows in the frame, `source`
+   * the others.
    */
   public Object change(Object server, Object session, Object frame, Object target, Object source,
       String description) {

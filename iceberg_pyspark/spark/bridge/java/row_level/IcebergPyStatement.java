@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
  * The parts of a DELETE, UPDATE or MERGE that Spark has analysed. The description for Python is an
- * `AnalysedStatement` of spark/bridge/protocol/writes.py, with numbers for expressions.
+ * `AnalysedStatement` of spark/bridge/protocol/write_messages.py, with numbers for expressions.
  */
 public class IcebergPyStatement extends IcebergPyExpressions {
   /** The columns of the table, as the statement's expressions refer to them. */

@@ -1,0 +1,88 @@
+"""Writes: the distribution of rows to tasks, and Spark's own Parquet writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles, WrittenColumn, to_json
+from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
+
+
+@dataclass(frozen=True)
+class Writes:
+    """The JVM's operations for writes."""
+
+    _java: JavaClasses
+
+    @property
+    def _layout(self) -> Any:
+        return self._java.instance("IcebergPyLayout")
+
+    @property
+    def _parquet(self) -> Any:
+        return self._java.instance("IcebergPyParquetWrites")
+
+    @property
+    def _direct(self) -> Any:
+        return self._java.instance("IcebergPyDirectWrites")
+
+    def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
+        """Return the rows in partitions of about `size` bytes: by range if `by` is ordered, else by
+        hash.
+        """
+        dataset = self._layout.rebalance(
+            self._java.server, self._java.session, frame._jdf, to_json(by), size
+        )
+        return self._java.frame(dataset)
+
+    def murmur3(self, column: Column, kind: str) -> Column:
+        """Return the hash of a column (specification, Appendix B): `long`, `text`, `bytes` or
+        `decimal`.
+        """
+        return Column(self._layout.murmur3(column._jc, kind))
+
+    def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
+        """Return the columns of a frame as Spark's own Parquet writer must write them."""
+        dataset = self._parquet.columns(frame._jdf, to_json(columns))
+        return self._java.frame(dataset)
+
+    def write_parquet(
+        self,
+        frame: DataFrame,
+        folder: str,
+        *,
+        job: str,
+        partitioned_by: Sequence[str],
+        settings: Mapping[str, str],
+        options: Mapping[str, str],
+        commit: Any = None,
+    ) -> None:
+        """Write the rows by Spark's own writer, below a folder that no other writer uses.
+
+        `settings` are session settings, `options` are options of Hadoop and of the format; both
+        apply to this write alone. With a `commit` from `direct_commit` files keep their places;
+        without one, they are moved into the folder after all files are written.
+        """
+        self._parquet.write(
+            frame._jdf,
+            job,
+            folder,
+            json.dumps(partitioned_by),
+            json.dumps(dict(settings)),
+            json.dumps(dict(options)),
+            commit,
+        )
+
+    def direct_commit(self, files: DirectFiles) -> Any:
+        """Return the settings of tasks that write their files to the final locations."""
+        return self._direct.commit(self._java.session, to_json(files))
+
+    def direct_files(self, commit: Any) -> list[str]:
+        """Return the files of finished tasks, relative to the folder of a direct write."""
+        files: list[str] = json.loads(self._direct.files(commit))
+        return files

@@ -1,0 +1,138 @@
+"""Groups the files of a scan by the way in which Spark reads them.
+
+The groups are: files without deletes, files with bitmaps of deleted rows, files with deleted keys
+(`spark/native_read/equality_joins.py`), with or without bitmaps, and portable files. Files that
+Spark's readers may misread are portable, and so are ORC files with deleted positions, because
+Spark's ORC reader does not return row positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.planning.scan_tasks import UNKNOWN_SEQUENCE_NUMBER, ScanTask
+from iceberg_pyspark.spark.bridge.features import EXECUTOR_POSITIONS, EXECUTOR_VECTORS
+from iceberg_pyspark.spark.native_read import position_bitmaps
+from iceberg_pyspark.spark.native_read.equality_joins import equality_deletes
+from iceberg_pyspark.spark.native_read.position_bitmaps import bitmap_bytes, read_bitmaps
+from iceberg_pyspark.spark.native_read.position_delete_files import PositionDeletes, large_positions
+from iceberg_pyspark.spark.native_read.read_columns import ReadColumns
+from iceberg_pyspark.spark.native_read.reader_differences import files_with_old_dates, misread_files
+from iceberg_pyspark.spark.native_read.vector_locations import large_vectors
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
+from iceberg_pyspark.table.reading.table_scan import TableScan
+
+_MAX_BYTES = 2**48
+"""Spark holds a table of all splits of a scan: files beyond this total size are read portably."""
+
+DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
+"""The deleted rows of a file: the bitmap that the driver read, or where executors read them."""
+
+
+@dataclass(kw_only=True)
+class FileGroups:
+    """The tasks of a scan, grouped by the way in which Spark reads them."""
+
+    plain: list[ScanTask] = field(default_factory=list)
+    with_positions: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
+    with_keys: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
+    portable: list[ScanTask] = field(default_factory=list)
+
+
+def group_files(
+    bridge: Any,
+    scan: TableScan,
+    storage: NativeStorage,
+    columns: ReadColumns,
+    planned_files: Iterable[tuple[PlannedFiles, list[ScanTask]]],
+    *,
+    marks_deleted: bool,
+) -> FileGroups:
+    """Return the tasks in groups, and read the deletes that the driver must read.
+
+    `marks_deleted` means that deleted rows stay and are marked in a column, which only the portable
+    reader can do.
+    """
+    groups = FileGroups()
+    with_deletes: list[ScanTask] = []
+    size = 0
+    for files, tasks in planned_files:
+        misread = misread_files(scan.io, files.entries)
+        misread |= files_with_old_dates(files.entries, columns.bounded_dates)
+        for task in tasks:
+            if (
+                task.file_path in misread
+                or storage.location(task.file_path) is None
+                or not columns.can_read(task)
+                or task.residual is not None
+            ):
+                groups.portable.append(task)
+                continue
+            size += task.file_size_in_bytes
+            if size > _MAX_BYTES:
+                groups.portable.append(task)
+            elif not task.deletes:
+                groups.plain.append(task)
+            elif marks_deleted or _has_unknown_sequence_numbers(task):
+                groups.portable.append(task)
+            else:
+                with_deletes.append(task)
+    read_by_executors = _read_by_executors(with_deletes, bridge, scan, storage)
+    _group_by_deletes(groups, with_deletes, scan, read_by_executors)
+    return groups
+
+
+def _has_unknown_sequence_numbers(task: ScanTask) -> bool:
+    """Return whether a server planned a file with equality deletes but without sequence numbers.
+
+    An anti-join would have to compare these sequence numbers.
+    """
+    return task.data_sequence_number == UNKNOWN_SEQUENCE_NUMBER and bool(equality_deletes(task))
+
+
+def _group_by_deletes(
+    groups: FileGroups,
+    tasks: Sequence[ScanTask],
+    scan: TableScan,
+    read_by_executors: Mapping[str, DeletedRows],
+) -> None:
+    read_here = [t for t in tasks if t.file_path not in read_by_executors]
+    bitmaps = read_bitmaps(scan.io, read_here, scan.context.table, scan.context.verify_checksums)
+    size = 0
+    for task in tasks:
+        deleted_rows = read_by_executors.get(task.file_path)
+        if deleted_rows is None:
+            if size <= position_bitmaps.MAX_TOTAL_BYTES:
+                _, deleted_rows = next(bitmaps)
+                size += bitmap_bytes(deleted_rows)
+            if size > position_bitmaps.MAX_TOTAL_BYTES:
+                groups.portable.append(task)
+                continue
+        if equality_deletes(task):
+            groups.with_keys.append((task, deleted_rows or BitMap64()))
+        elif deleted_rows is None:
+            groups.plain.append(task)
+        else:
+            groups.with_positions.append((task, deleted_rows))
+
+
+def _read_by_executors(
+    tasks: Sequence[ScanTask], bridge: Any, scan: TableScan, storage: NativeStorage
+) -> Mapping[str, DeletedRows]:
+    """Return the deletes that executors read because they are large, by data file path."""
+
+    def is_reachable(path: str) -> bool:
+        return storage.location(path) is not None
+
+    deletes: dict[str, DeletedRows] = {}
+    if bridge.has(EXECUTOR_VECTORS):
+        deletes |= large_vectors(tasks, scan.context.table, is_reachable)
+    if bridge.has(EXECUTOR_POSITIONS):
+        deletes |= large_positions(tasks, scan.context.table, is_reachable)
+    return deletes

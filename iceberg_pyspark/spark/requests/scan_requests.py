@@ -1,0 +1,314 @@
+"""Handles requests about scans: their plans, aggregates from metadata, and run-time filters.
+
+A scan reads a table of a catalog, or a relation of the format `iceberg-py`, for which Spark falls
+back to the portable reader if there is no native plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import IcebergError, LocationRefusedError
+from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spark.bridge.protocol.messages import text_of
+from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
+    AggregateRows,
+    PlannedScan,
+    RemainingFiles,
+    ScanAggregate,
+    ScanDefinition,
+    ScannedTable,
+    ScanParts,
+    ScanRuntimeFilter,
+    ScanStatistics,
+    TableStatistics,
+)
+from iceberg_pyspark.spark.bridge.protocol.value_messages import Expression, Operator
+from iceberg_pyspark.spark.bridge.scan_relations import PlanRequest
+from iceberg_pyspark.spark.bridge.spark_conditions import (
+    comparable_predicate_of,
+    inclusive_predicate_of,
+)
+from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
+from iceberg_pyspark.spark.data_source.read_job import ReadJob
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows, spark_column_statistics
+from iceberg_pyspark.spark.native_read.change_scan import changes_parts
+from iceberg_pyspark.spark.native_read.filter_conditions import is_exact, remaining_locations
+from iceberg_pyspark.spark.native_read.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
+from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
+from iceberg_pyspark.spark.rows.spark_types import struct_from_json
+from iceberg_pyspark.spark.storage.location_settings import with_location_settings
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.table.metadata_tables.changes_table import changes_schema
+from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
+from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
+
+T = TypeVar("T")
+
+_log = get_logger(__name__)
+_STAYS = PlannedScan()
+_UNKNOWN = AggregateRows(rows=None)
+_ALL = RemainingFiles(locations=None)
+
+
+def scan_plan(sessions: BridgeSessions, request: ScanParts) -> PlannedScan:
+    """Return the parts of a scan, and the conditions that every row of the parts fulfils."""
+    session = sessions.of_handle(request.scan.table.session)
+    if request.scan.table.handle is not None:
+        return _plan_table(session, sessions.state(request.scan.table.handle), request.scan)
+    return _with_fallback(lambda: _plan_source(session, request.scan), _STAYS)
+
+
+def scan_aggregate(sessions: BridgeSessions, request: ScanAggregate) -> AggregateRows:
+    """Return the aggregates of a scan if the table's metadata suffice to compute them."""
+    session = sessions.of_handle(request.table.session)
+    struct = struct_from_json(request.columns)
+    if request.table.handle is not None:
+        state = sessions.state(request.table.handle)
+        if state.metadata_table is not None or state.reads is not None:
+            return _UNKNOWN
+        return aggregate_rows(_whole_scan(session, state, struct, request.table.locations), request)
+
+    def of_source() -> AggregateRows:
+        job = _read_job(request.table)
+        return _UNKNOWN if job is None else aggregate_rows(job.scan_of(struct), request)
+
+    return _with_fallback(of_source, _UNKNOWN)
+
+
+def scan_runtime_filter(sessions: BridgeSessions, request: ScanRuntimeFilter) -> RemainingFiles:
+    """Return the files that may have matching rows, for any columns and any limit of the scan."""
+    session = sessions.of_handle(request.scan.table.session)
+    all_conditions = Operator(
+        op="and", args=(*(c.condition for c in request.scan.conditions), *request.filters)
+    )
+    nothing = spark_types.StructType()
+    try:
+        if request.scan.table.handle is None:
+            job = _read_job(request.scan.table)
+            if job is None:
+                return _ALL
+            scan = job.scan_of(nothing)
+        else:
+            state = sessions.state(request.scan.table.handle)
+            if state.metadata_table is not None:
+                return _ALL
+            scan = _whole_scan(session, state, nothing, request.scan.table.locations)
+        return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions)))
+    except IcebergError as e:
+        _log.info("run-time filters skip no files: %s", e)
+        return _ALL
+
+
+def scan_statistics(sessions: BridgeSessions, request: ScanStatistics) -> TableStatistics:
+    """Return the column statistics of a table in a catalog."""
+    assert request.table.handle is not None, (
+        "a relation of the data source has no statistics of columns"
+    )
+    state = sessions.state(request.table.handle)
+    session, nothing = sessions.of_handle(request.table.session), spark_types.StructType()
+    try:
+        scan = _whole_scan(session, state, nothing, request.table.locations)
+        return TableStatistics(columns=spark_column_statistics(scan))
+    except IcebergError as e:
+        _log.info(
+            "table %s is planned without column statistics: %s", state.loaded_table.identifier, e
+        )
+        return TableStatistics(columns=())
+
+
+def _plan_table(
+    session: BridgeSession, state: TableState, definition: ScanDefinition
+) -> PlannedScan:
+    struct = struct_from_json(definition.schema)
+    if state.metadata_table == CHANGES:
+        return _plan_changes(session, state, struct, definition)
+    if state.metadata_table is not None:
+        rows = metadata_table(
+            state.loaded_table,
+            session.io_of(state, definition.table.locations),
+            state.metadata_table,
+            selector=state.selector,
+        )
+        frame = metadata_table_frame(session.bridge, rows, struct)
+        return _planned_scan(session, [Part(plan=session.bridge.analyse(frame))], ())
+    scan = _prune(
+        _whole_scan(session, state, struct, definition.table.locations), _all_of(definition)
+    )
+    if state.reads is not None:
+        scan = state.reads.record_scan(scan)
+    native = NativeScan(
+        session.spark,
+        session.bridge,
+        scan,
+        _key(definition),
+        storage=state.loaded_table.config,
+        request=_scan_request(definition, scan),
+    )
+    return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
+
+
+def _plan_changes(
+    session: BridgeSession,
+    state: TableState,
+    struct: spark_types.StructType,
+    definition: ScanDefinition,
+) -> PlannedScan:
+    loaded_table, io = state.loaded_table, session.io_of(state, definition.table.locations)
+    metadata, condition = loaded_table.metadata, _all_of(definition)
+    columns = changes_schema(metadata)
+    scan = _prune(
+        scan_table(
+            str(loaded_table.identifier),
+            metadata,
+            io,
+            projection=lambda _: project_with_hidden_columns(columns, struct, metadata),
+        ),
+        condition,
+    )
+    plan = plan_of_changes(
+        loaded_table,
+        io,
+        selector=state.selector,
+        predicate=scan.context.predicate,
+        of_changes=inclusive_predicate_of(condition, Schema(fields=CHANGE_COLUMNS)),
+    )
+    parts = changes_parts(
+        session.spark, session.bridge, scan, plan, _key(definition), loaded_table.config
+    )
+    return _planned_scan(session, parts, ())
+
+
+def _plan_source(session: BridgeSession, definition: ScanDefinition) -> PlannedScan:
+    job = _read_job(definition.table)
+    if job is None:
+        return _STAYS
+    scan = job.scan_of(struct_from_json(definition.schema))
+    # With location restrictions the scan stays native: the portable source does not know the
+    # session.
+    if not is_exact(scan.context.predicate) and not definition.table.locations:
+        return _STAYS
+    native = NativeScan(
+        session.spark,
+        session.bridge,
+        _prune(scan, _all_of(definition)),
+        _key(definition),
+        scan.context.predicate,
+        job.loaded_table.config,
+        _scan_request(definition, scan),
+    )
+    return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
+
+
+def _planned_scan(
+    session: BridgeSession, parts: Sequence[Part], condition_numbers: Sequence[int]
+) -> PlannedScan:
+    return PlannedScan(
+        proven_conditions=tuple(condition_numbers),
+        parts=partial(_with_parts, session.bridge, parts),
+    )
+
+
+def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
+    # Each call of the JVM costs a millisecond, and most scans have one part.
+    if len(parts) == 1 and isinstance(parts[0].plan, PlanRequest):
+        return bridge.scans.response(text, parts[0].plan)
+    plans = [
+        bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
+    ]
+    part_texts = [(plan, p.not_deleted, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
+    return bridge.java_list([text, *part_texts])
+
+
+def _scan_request(definition: ScanDefinition, scan: TableScan) -> ScanRequest:
+    schema = scan.context.schemas[0]
+    return ScanRequest(
+        conditions=[
+            ScanCondition(
+                predicate=comparable_predicate_of(c.condition, schema),
+                columns=frozenset(c.columns),
+            )
+            for c in definition.conditions
+        ],
+        required_columns=None
+        if definition.required_columns is None
+        else frozenset(definition.required_columns),
+        limit=definition.limit,
+        grouped=definition.grouped,
+    )
+
+
+def _key(definition: ScanDefinition) -> str:
+    """Return a key that is equal for equal scans, also of different sessions."""
+    source = definition.table.handle or sha256(str(definition.table.source).encode()).hexdigest()
+    any_session = ScannedTable(session="", handle=None, source=None, locations={})
+    return source + text_of(msgspec.structs.replace(definition, table=any_session))
+
+
+def _all_of(definition: ScanDefinition) -> Expression | None:
+    """Return the conjunction of the conditions, or None without any condition."""
+    conditions = tuple(c.condition for c in definition.conditions)
+    return Operator(op="and", args=conditions) if conditions else None
+
+
+def _whole_scan(
+    session: BridgeSession,
+    state: TableState,
+    struct: spark_types.StructType,
+    locations: Mapping[str, str],
+) -> TableScan:
+    return scan_table(
+        str(state.loaded_table.identifier),
+        state.loaded_table.metadata,
+        session.io_of(state, locations),
+        selector=state.selector,
+        projection=lambda schema: project_with_hidden_columns(
+            schema, struct, state.loaded_table.metadata
+        ),
+        report=state.loaded_table.report_scan,
+        planner=state.loaded_table.plan_scan,
+    )
+
+
+def _with_fallback(plan: Callable[[], T], otherwise: T) -> T:
+    """Return `otherwise` on an error: the portable source will meet the same error and report it.
+
+    `LocationRefusedError` is raised, because the portable source does not know the session's
+    restrictions.
+    """
+    try:
+        return plan()
+    except LocationRefusedError:
+        raise
+    except IcebergError as e:
+        _log.info("a scan of iceberg-py uses the portable reader: %s", e)
+        return otherwise
+
+
+def _read_job(table: ScannedTable) -> ReadJob | None:
+    """Return the read of a relation of the Python data source, or None for a metadata table."""
+    assert table.source is not None, "a scan is of a catalog's table or of a source"
+    job = IcebergDataSource.of_state(table.source).read_job()
+    if not isinstance(job, ReadJob):
+        return None
+    options = job.table.storage_properties
+    return replace(
+        job, loaded_table=with_location_settings(job.loaded_table, table.locations, options)
+    )
+
+
+def _prune(scan: TableScan, condition: Expression | None) -> TableScan:
+    """Return the scan without the files that the condition excludes; Spark still filters rows."""
+    return scan.pruned_by(inclusive_predicate_of(condition, scan.context.schemas[0]))

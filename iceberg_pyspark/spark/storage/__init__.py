@@ -1,0 +1,1 @@
+"""Whether and how the JVM reaches the stores of tables."""

@@ -1,0 +1,230 @@
+"""Computes counts, minima and maxima of a scan from manifests, without opening data files.
+
+They are known if every row of the planned files is live and matches the predicate, and if bounds
+are exact. Bounds of strings and bytes may be truncated, so for these types only partition values
+count. NaN is outside the bounds of floats, so a file must be known to have none; and a zero as the
+bound of floats does not tell the sign of the zeros. One file without this information makes the
+result unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.entry_filter import MetricsFilter
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.partitioning import identity_source_ids
+from iceberg_pyspark.table.reading.table_scan import TableScan
+
+AggregateKind: TypeAlias = Literal["rows", "count", "min", "max"]
+
+_BOUNDED_TYPES = (
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.DecimalType,
+)
+_GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
+_FLOATS = (types.FloatType, types.DoubleType)
+_COUNTED_TYPES = (
+    *_GROUPED_TYPES,
+    *_FLOATS,
+    types.BinaryType,
+    types.FixedType,
+    types.UUIDType,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """An aggregate: `rows` counts rows and has no column, `count` counts non-null values."""
+
+    kind: AggregateKind
+    column: types.NestedField | None = None
+
+
+class _UnknownError(Exception):
+    """The error that the entry of some file does not contain the needed values."""
+
+
+def known_aggregates(
+    scan: TableScan, groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
+) -> list[tuple[Any, ...]] | None:
+    """Return a row per group: its values, then its aggregates. None if data must be read.
+
+    Columns are top-level columns of the schema that the scan selects. Values are physical
+    (`spec/values.py`). Without groups there is one row.
+    """
+    columns = [a.column for a in aggregates if a.column is not None]
+    if (
+        scan.only_files is not None
+        or not all(isinstance(g.type, _GROUPED_TYPES) for g in groups)
+        or not all(isinstance(c.type, _COUNTED_TYPES) for c in columns)
+    ):
+        return None
+    plan = scan.plan([c.field_id for c in (*groups, *columns)], reads_columns=False)
+    try:
+        tables = [
+            _of_files(scan, planned_files, groups, aggregates)
+            for planned_files in plan.files()
+            if planned_files.entries.num_rows
+        ]
+    except _UnknownError:
+        return None
+    rows = list(_combine_tables(tables, groups, aggregates))
+    has_zero = any(
+        row[len(groups) + i] == 0
+        for i, a in enumerate(aggregates)
+        if a.kind in ("min", "max") and a.column is not None and isinstance(a.column.type, _FLOATS)
+        for row in rows
+    )
+    return None if has_zero else rows
+
+
+def _of_files(
+    scan: TableScan,
+    planned_files: PlannedFiles,
+    groups: Sequence[types.NestedField],
+    aggregates: Sequence[Aggregate],
+) -> pa.Table:
+    """Return one row for each file of a manifest."""
+    files = _File(scan, planned_files)
+    columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
+    columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
+    columns["rows"] = files.rows
+    return pa.table(columns)
+
+
+class _File:
+    """The aggregates that the entries of one manifest contain, with one value per file."""
+
+    def __init__(self, scan: TableScan, planned_files: PlannedFiles) -> None:
+        snapshot = scan.snapshot
+        # Entries of root manifests say whether bounds are exact, but this flag is not read.
+        self._may_have_loose_bounds = snapshot is not None and snapshot.root_manifest is not None
+        self._entries = planned_files.entries
+        self._identity = identity_source_ids(planned_files.spec)
+        self._retyped_ids = planned_files.retyped_ids
+        self._partition = planned_files.entries["partition"].combine_chunks()
+        self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
+        # Files imported by old writers may have a negative count, which means unknown. A scan reads
+        # files of no rows too, and may find rows.
+        if (
+            planned_files.deletes
+            or planned_files.residuals
+            or pc.any(pc.less_equal(self.rows, 0)).as_py()
+        ):
+            raise _UnknownError
+        metrics = MetricsFilter(planned_files.entries, self._identity)
+        is_proven = metrics.proven_mask(scan.context.predicate)
+        if not (planned_files.satisfies_filter | is_proven).all():
+            raise _UnknownError
+
+    def partition_values(self, column: types.NestedField) -> pa.Array:
+        position = self._identity.get(column.field_id)
+        if position is None or column.field_id in self._retyped_ids:
+            raise _UnknownError
+        return _as_values(self._partition.field(position), column.type)
+
+    def aggregate(self, function: Aggregate) -> pa.Array:
+        column = function.column
+        if column is None:
+            return self.rows
+        if column.field_id in self._identity:
+            values = self.partition_values(column)
+            if function.kind == "count":
+                return pc.if_else(pc.is_null(values), 0, self.rows)
+            if not isinstance(column.type, (*_GROUPED_TYPES, *_FLOATS)) or _has_nan(values):
+                raise _UnknownError
+            return values
+        nulls = self._nulls(column)
+        if function.kind == "count":
+            return pc.subtract(self.rows, nulls)
+        if not isinstance(column.type, (*_BOUNDED_TYPES, *_FLOATS)) or self._may_have_loose_bounds:
+            raise _UnknownError
+        if isinstance(column.type, _FLOATS):
+            has_no_nan = pc.equal(self._metric("nan_value_counts", column), 0)
+            if not pc.all(
+                pc.or_(pc.fill_null(has_no_nan, False), pc.equal(nulls, self.rows))
+            ).as_py():
+                raise _UnknownError
+        lower, upper = (
+            _as_values(decode_bounds(self._metric(name, column), column.type), column.type)
+            for name in ("lower_bounds", "upper_bounds")
+        )
+        values = lower if function.kind == "min" else upper
+        is_inverted = pc.fill_null(pc.greater(lower, upper), False)
+        is_missing = pc.and_(pc.is_null(values), pc.less(nulls, self.rows))
+        if pc.any(pc.or_(is_inverted, is_missing)).as_py():
+            raise _UnknownError
+        return pc.if_else(pc.less(nulls, self.rows), values, None)
+
+    def _nulls(self, column: types.NestedField) -> pa.Array:
+        """Return the null counts; raise `_UnknownError` if a file has no consistent counts."""
+        nulls = self._metric("null_value_counts", column)
+        in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
+        has_counts = pc.equal(self._metric("value_counts", column), self.rows)
+        # a column of nulls has no bounds
+        bounds = pc.coalesce(*(self._metric(n, column) for n in ("lower_bounds", "upper_bounds")))
+        is_possible = pc.or_(pc.is_null(bounds), pc.less(nulls, self.rows))
+        is_counted = pc.and_(pc.and_(has_counts, in_range), is_possible)
+        if not pc.all(pc.fill_null(is_counted, False)).as_py():
+            raise _UnknownError
+        return nulls
+
+    def _metric(self, metric: MetricMap, column: types.NestedField) -> pa.Array:
+        return self._entries[metric_column(metric, column.field_id)].combine_chunks()
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
+    """Cast the values to one type for all manifests, since the column may have been promoted."""
+    match type_:
+        case types.DecimalType(scale=scale):
+            return array.cast(pa.decimal128(38, scale))
+        case types.StringType():
+            return array.cast(pa.string())
+        case types.BooleanType():
+            return array.cast(pa.bool_())
+        case types.FloatType() | types.DoubleType():
+            return array.cast(pa.float64())
+        case types.BinaryType() | types.FixedType() | types.UUIDType():
+            return array
+        case _:
+            return array.cast(pa.int64())
+
+
+_AGGREGATIONS = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
+
+
+def _combine_tables(
+    tables: Sequence[pa.Table], groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
+) -> Iterator[tuple[Any, ...]]:
+    if not tables:
+        if not groups:
+            yield tuple(0 if _AGGREGATIONS[a.kind] == "sum" else None for a in aggregates)
+        return
+    by = [f"g{i}" for i in range(len(groups))]
+    aggregations = [(f"a{i}", _AGGREGATIONS[a.kind]) for i, a in enumerate(aggregates)]
+    sums_and_bounds = pa.concat_tables(tables).group_by(by).aggregate(aggregations)
+    names = [*by, *(f"{name}_{how}" for name, how in aggregations)]
+    for row in zip(*(sums_and_bounds[name].to_pylist() for name in names), strict=True):
+        sums = zip(row[len(by) :], aggregates, strict=True)
+        yield (
+            *row[: len(by)],
+            *(0 if v is None and _AGGREGATIONS[a.kind] == "sum" else v for v, a in sums),
+        )
