@@ -12,6 +12,7 @@ from tests.services.hadoop_aws import s3a_jars
 from tests.services.iceberg_aws import aws_sdk_jar
 from tests.services.rest_fixture import rest_server
 from tests.services.server import Server, absent
+from tests.support.java_tables import JavaTables, java_tables
 from tests.support.oracle import ORACLE_VERSION, Oracle, OracleUnavailableError, start_oracle
 from tests.support.readings import INTERPRETED, INTERPRETED_QUERY
 from tests.support.rows import PlainRow
@@ -80,3 +81,9 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Yield a REST server on which each test has namespaces of its own."""
     with rest_server(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def java(oracle: Oracle) -> JavaTables:
+    """Return Iceberg's Java library on the oracle's catalogs; it starts no Spark jobs."""
+    return java_tables(oracle)

@@ -25,7 +25,7 @@ def connect() -> Any:
     """
     folder = _packages()
     if str(folder) not in sys.path:
-        sys.path.append(str(folder))
+        sys.path.insert(0, str(folder))
     duckdb = importlib.import_module("duckdb")
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     for name in _EXTENSIONS:

@@ -172,7 +172,8 @@ class CatalogCallbacks:
         identifier = _identifier(request)
         try:
             loaded_table = load_for_query(catalog, identifier)
-        except NoSuchTableError:
+        # a catalog of folders refuses the slash of db.t.`branch_a/b`
+        except (NoSuchTableError, InvalidRequestError):
             metadata_table = table_of_metadata_table(identifier)
             if metadata_table is not None:
                 loaded_table = load_for_query(catalog, metadata_table[0])

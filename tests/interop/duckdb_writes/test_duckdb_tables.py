@@ -12,9 +12,7 @@ import iceberg_pyspark as ice
 from tests.services import duckdb
 from tests.services.server import Server
 from tests.support.generated_tables import assert_generated_alike
-from tests.support.java_tables import JavaTables, java_tables, show_rows
-from tests.support.native_lake import native_lake
-from tests.support.oracle import Oracle
+from tests.support.java_tables import JavaTables, show_rows
 
 pytestmark = pytest.mark.nightly
 
@@ -52,12 +50,6 @@ SCRIPTS = {
         DELETE FROM {t} WHERE id IN (3, 4);
         INSERT INTO {t} VALUES (100, '', NULL), (NULL, NULL, TIMESTAMP '1900-01-01 00:00:00')""",
 }
-
-
-@pytest.fixture(scope="module")
-def java(oracle: Oracle) -> Iterator[JavaTables]:
-    with native_lake(oracle):
-        yield java_tables(oracle)
 
 
 @pytest.fixture(scope="module")

@@ -5,25 +5,15 @@ The seed fixes the filters; ICEBERG_RANDOM_QUERIES=<seed>:<how many> selects oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.generated_tables import assert_generated_alike
 from tests.support.java_families import Family, families, make_table
-from tests.support.java_tables import JavaTables, java_tables
-from tests.support.native_lake import native_lake
-from tests.support.oracle import Oracle
+from tests.support.java_tables import JavaTables
 
 CASES = [pytest.param(f, v, id=f"{f.name}-{v}") for f in families() for v in f.versions]
 
 pytestmark = pytest.mark.nightly
-
-
-@pytest.fixture(scope="module")
-def java(oracle: Oracle) -> Iterator[JavaTables]:
-    with native_lake(oracle):
-        yield java_tables(oracle)
 
 
 @pytest.mark.parametrize(("family", "version"), CASES)

@@ -12,12 +12,14 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.support.generated_tables import assert_generated_alike
-from tests.support.java_tables import JavaTables, java_tables
-from tests.support.native_lake import native_lake
+from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.pyiceberg_families import FAMILIES, Writer
 
-pytestmark = pytest.mark.nightly
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings("ignore:Delete operation did not match:UserWarning"),
+]
 
 OTHERWISE_READ = {"changed_schema", "imported"}
 """Families in whose tables PyIceberg reads null lists as empty lists."""
@@ -28,12 +30,6 @@ CASES = [
     # PyIceberg cannot write to a table of version 1 without a partition field that had buckets
     if (family, version) != ("changed_partitioning", 1)
 ]
-
-
-@pytest.fixture(scope="module")
-def java(oracle: Oracle) -> Iterator[JavaTables]:
-    with native_lake(oracle):
-        yield java_tables(oracle)
 
 
 @pytest.fixture(scope="module")
