@@ -126,8 +126,13 @@ def plan_of(
     source: SessionTable,
     properties: Mapping[str, str],
     location: str | None,
+    *,
+    takes_folder: bool = False,
 ) -> LoadedTable:
-    """Return the planned table, which no catalog has yet; raise `UnsupportedFeatureError`."""
+    """Return the planned table, which no catalog has yet; raise `UnsupportedFeatureError`.
+
+    `takes_folder` if its location is the folder of the source.
+    """
     if source.is_bucketed:
         raise UnsupportedFeatureError(
             f"{source} is bucketed, and the buckets of Spark's own tables are not Iceberg's; copy "
@@ -143,6 +148,7 @@ def plan_of(
             location=location,
             properties=new_table_properties(catalog.properties, properties),
         ),
+        takes_folder=takes_folder,
     )
 
 

@@ -88,6 +88,7 @@ def migrate(run: ProcedureRun) -> MigratedTable:
         source,
         {**properties_of(source), **properties, "migrated": "true"},
         location,
+        takes_folder=location == source.location,
     )
     _check_place(planned_table.metadata.location, location)
     ignores_missing = arguments.get("ignore_missing_files", False)

@@ -74,12 +74,16 @@ def create_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -
     return catalog.create_table(identifier, planned_table(catalog, identifier, new).metadata)
 
 
-def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
+def planned_table(
+    catalog: Catalog, identifier: TableIdentifier, new: NewTable, *, takes_folder: bool = False
+) -> LoadedTable:
     """Return a planned table, which is in no catalog yet, so that files can be written for it.
 
-    Raises an `IcebergError` if the catalog could not create the table.
+    `takes_folder` if the table takes over a folder with its files, as a migration does: metadata
+    there may be that of a migration that was killed. Raises an `IcebergError` if the catalog could
+    not create the table.
     """
-    place = _place(catalog, identifier, new.location)
+    place = _place(catalog, identifier, new.location, takes_folder=takes_folder)
     metadata = new_table_metadata(
         new.schema,
         new.spec,
@@ -99,7 +103,9 @@ def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) 
     )
 
 
-def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+def _place(
+    catalog: Catalog, identifier: TableIdentifier, location: str | None, *, takes_folder: bool
+) -> NewTablePlace:
     if isinstance(catalog, PlacingCatalog):
         place = catalog.place_table(identifier, location)
     else:
@@ -111,7 +117,8 @@ def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) 
         # the folder is the table's name, and `create_table` looks into it
         return place
     if location is not None:
-        check_is_free(identifier, place.location, place.config)
+        if not takes_folder:
+            check_is_free(identifier, place.location, place.config)
     elif not isinstance(catalog, PlacingCatalog):
         place = replace(place, location=free_default(place.location, place.config))
     return place
