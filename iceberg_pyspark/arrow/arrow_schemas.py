@@ -138,7 +138,7 @@ def field_id_of(field: pa.Field) -> int | None:
         field_id = int(text)
     except ValueError as e:
         raise InvalidMetadataError(
-            f"column '{field.name}' has the field id {text!r}, which is no integer; correct or "
+            f"column '{field.name}' has the field id {text!r}, which is not an integer; correct or "
             "remove it"
         ) from e
     # for Parquet files without ids, some readers report the id -1

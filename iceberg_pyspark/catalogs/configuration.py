@@ -111,7 +111,7 @@ def _file(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(text: str, path: str) -> Any:
-    # Spark's Python processes import this module anew for every step, and mostly find no file
+    # Spark's Python processes import this module again for every step, and mostly find no file
     import yaml  # noqa: PLC0415
 
     try:
@@ -123,4 +123,4 @@ def _parse(text: str, path: str) -> Any:
         # raise without the cause and name only the line, because the text may contain secrets
         mark = getattr(e, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
-        raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None
+        raise InvalidRequestError(f"configuration {path} is not valid YAML{place}") from None

@@ -47,7 +47,7 @@ class PropertyChanges:
         return self
 
     def remove(self: Self, *names: str) -> Self:
-        """Remove these properties; a name that is not set is no error."""
+        """Remove these properties; a name that is not set is not an error."""
         for name in names:
             _check_name(name, self._updates)
             if name == FORMAT_VERSION:

@@ -228,7 +228,7 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
 
 
 def check_columns_stay(before: Schema, metadata: TableMetadata) -> None:
-    """Refuse an operation if a column has got a type to which its type before is no promotion.
+    """Refuse an operation if a column has got a type to which its type before is not a promotion.
 
     `before` is the schema with which the operation began. Only the replacement of a table gives a
     column such a type. A file of the old type would make the whole table unreadable, and a filter

@@ -417,7 +417,7 @@ def _integer(r: Mapping[str, Any], field_id: int, *, bits: int = 64) -> int | No
     if value is None:
         return None
     if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise ValueError(f"field {field_id} is no integer of {bits} bits")
+        raise ValueError(f"field {field_id} is not an integer of {bits} bits")
     return value
 
 

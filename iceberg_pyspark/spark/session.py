@@ -61,7 +61,7 @@ def install(spark: SparkSession) -> IcebergSession:
     try:
         bridge = _open_bridge(spark)
     except BridgeUnavailableError as e:
-        _log.warning("no native scans in this session, the portable path serves: %s", e)
+        _log.warning("no native scans in this session; Python reads and writes: %s", e)
         prepare_worker_python(spark)
         return IcebergSession(spark, None, portable_because=str(e))
     return _sessions.install(bridge)

@@ -40,7 +40,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def short_text(value: Any) -> str:

@@ -64,7 +64,7 @@ def retyped_columns(before: Schema, after: Schema) -> Mapping[int, RetypedColumn
 
 
 def _has_equal_values(old: Type, new: Type) -> bool:
-    # the number of a day is no number of microseconds
+    # the number of a day is not a number of microseconds
     return is_readable_as(old, new) and (old == new or not isinstance(old, DateType))
 
 

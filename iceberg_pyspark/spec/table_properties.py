@@ -307,7 +307,7 @@ def check_set_properties(properties: Mapping[str, str]) -> None:
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidRequestError(
-                f"property {name!r}: {text!r} is no text; names and values of properties must be "
+                f"property {name!r}: {text!r} is not text; names and values of properties must be "
                 "strings"
             )
         prop = known_property(name)

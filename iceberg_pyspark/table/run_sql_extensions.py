@@ -96,7 +96,8 @@ def _drop_identifier_fields(table: Table, names: list[str]) -> None:
         if name not in remaining:
             others = ", ".join(sorted(remaining)) or "none"
             raise InvalidRequestError(
-                f"column '{name}' of {table.identifier} is no identifier field; there are: {others}"
+                f"column '{name}' of {table.identifier} is not an identifier field; there are: "
+                f"{others}"
             )
         remaining.discard(name)
     table.update_schema().set_identifier_fields(*sorted(remaining)).commit()

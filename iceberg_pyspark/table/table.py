@@ -492,7 +492,7 @@ class Table(EditableTable, RowStream):
         and row ids; that manifests exist and match the manifest list; that files are listed once,
         with at most one deletion vector each; for root manifests, the rules of their entries and of
         their changes. With `check_files`, the existence and size of every live file are checked
-        and deletion vectors are read, but no rows. Damage is no error: an unreadable file is a
+        and deletion vectors are read, but no rows. Damage is not an error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
         newest = newest_version(self._catalog, self._loaded_table)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.nightly
 V2, V3, PARTS = "between.v2", "between.v3", "between.parts"
 EACH = pytest.mark.parametrize("table", [V2, V3, PARTS])
 EVERY_RANGE = FULL_WORK
-NO_ANCESTOR = ("snapshot {}, the start .* is no ancestor", "{} is not a parent ancestor of end")
+NO_ANCESTOR = ("snapshot {}, the start .* is not an ancestor", "{} is not a parent ancestor of end")
 ONE_SNAPSHOT = "appends between snapshots, and {} for one snapshot; keep one"
 NO_RANGES = "Incremental append scan is not supported"
 

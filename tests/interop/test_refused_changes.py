@@ -72,18 +72,21 @@ def as_map(options: Mapping[str, object]) -> str:
     return f", options => map({texts})"
 
 
-NO_ANCESTOR = (r"snapshot ID2, the start .* is no ancestor", "ID2 is not a parent ancestor of end")
+NO_ANCESTOR = (
+    r"snapshot ID2, the start .* is not an ancestor",
+    "ID2 is not a parent ancestor of end",
+)
 
 
 @pytest.mark.parametrize(
     ("options", "ours", "javas"),
     [
         ({START: "ID2", END: "ID0"}, *NO_ANCESTOR),
-        ({START: "BRANCH"}, "snapshot BRANCH, the start .* is no ancestor of snapshot ID2",
+        ({START: "BRANCH"}, "snapshot BRANCH, the start .* is not an ancestor of snapshot ID2",
          "BRANCH is not a parent ancestor of end snapshot ID2"),
         ({START: "ID2", END: "BRANCH", SINCE: "AT0"}, f"{START} and {SINCE} are both given",
          f"both {START} and {SINCE}"),
-        ({START: "7"}, "snapshot 7, the start .* is no ancestor", "7 is not a parent ancestor"),
+        ({START: "7"}, "snapshot 7, the start .* is not an ancestor", "7 is not a parent ancestor"),
         ({END: "7"}, "has no snapshot 7", "Cannot find the end snapshot: 7"),
         ({START: "8", END: "7"}, "has no snapshot 7", "Cannot find the end snapshot: 7"),
         ({SINCE: "AT2", UNTIL: "AT0"}, f"{SINCE} AT2 is after {UNTIL} AT0",

@@ -201,7 +201,7 @@ def test_connect_has_the_portable_path_and_one_line_says_so(
     printed = run_python(script, server, table.location, settings)
     actual = json.loads(printed.splitlines()[-1])
     (line,) = actual.pop("lines")
-    assert line.startswith("no native scans in this session, the portable path serves: ")
+    assert line.startswith("no native scans in this session; Python reads and writes: ")
     assert "\n" not in line
     assert actual == {
         "native": False,

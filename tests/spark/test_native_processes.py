@@ -279,7 +279,7 @@ def test_without_janino_the_portable_path_serves(
     assert not session.is_native
     assert "newSession" not in vars(session.spark)
     assert [r.getMessage() for r in caplog.records] == [
-        "no native scans in this session, the portable path serves: there is no Janino"
+        "no native scans in this session; Python reads and writes: there is no Janino"
     ]
     assert session.table(table.location).to_df().columns == ["id"]
     session.uninstall()

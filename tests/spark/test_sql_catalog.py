@@ -282,7 +282,7 @@ def test_where_there_is_no_bridge_the_portable_path_serves(
     with caplog.at_level(logging.INFO):
         session = install(spark)
     assert [r.getMessage() for r in caplog.records if r.name.startswith("iceberg_pyspark")] == [
-        "no native scans in this session, the portable path serves: class loading is forbidden"
+        "no native scans in this session; Python reads and writes: class loading is forbidden"
     ]
     assert not session.is_native
     assert session.table("lake.db.portable").to_df().collect() == [(7,)]

@@ -163,7 +163,7 @@ class _ArrowTypes:
             case {"type": inner} if inner != schema:
                 return self._type(inner)
         raise InvalidMetadataError(
-            f"{self._location}: its schema has the type {str(schema)[:80]}, which is no type of "
+            f"{self._location}: its schema has the type {str(schema)[:80]}, which is not a type of "
             "Avro; the file is damaged"
         )
 

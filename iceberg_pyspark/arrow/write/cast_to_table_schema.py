@@ -399,7 +399,7 @@ def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
         values = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
     except ValueError as e:
         raise InvalidRequestError(
-            f"column '{path}' holds a text that is no uuid: {e}; uuids look like "
+            f"column '{path}' holds a text that is not a uuid: {e}; uuids look like "
             "f79c3e09-677c-4bbd-a479-3f349cb785e7"
         ) from e
     return pa.array(values, pa.binary(16))

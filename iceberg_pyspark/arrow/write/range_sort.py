@@ -23,7 +23,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 
 Source: TypeAlias = Callable[[], Iterable[pa.RecordBatch]]
-"""A function that reads the same rows anew at each call."""
+"""A function that reads the same rows again at each call."""
 
 _SAMPLED_ROWS = 100_000
 SHORT_TEXTS = 16

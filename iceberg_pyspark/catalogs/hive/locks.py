@@ -341,7 +341,7 @@ def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> flo
     text = hive_property(properties, name)
     number = default if text is None else whole_number(text, LONG_MAX)
     if number is None or number <= 0:
-        raise InvalidRequestError(f"property '{name}': '{text}' is no number of milliseconds")
+        raise InvalidRequestError(f"property '{name}': '{text}' is not a number of milliseconds")
     return number / 1000
 
 
@@ -354,5 +354,5 @@ def _seconds(properties: Mapping[str, str], name: str) -> float | None:
     except ValueError:
         seconds = 0
     if not 0 < seconds < float("inf"):
-        raise InvalidRequestError(f"property '{name}': '{text}' is no number of seconds")
+        raise InvalidRequestError(f"property '{name}': '{text}' is not a number of seconds")
     return seconds

@@ -9,7 +9,7 @@ Creates an authentication from a user's own class, named in properties as in PyI
 
 `auth.type` = `custom`, `auth.impl` = `module.Class`, and `auth.custom.<name>` for each argument of
 the class. Only the user's properties are read: a server's properties `auth.*` are ignored
-(`server_properties.py`). A class that is no authentication is never called, so that properties
+(`server_properties.py`). A class that is not an authentication is never called, so that properties
 cannot start any other code of the module's.
 """
 
@@ -58,7 +58,7 @@ def custom_authentication_of(catalog: str, properties: Mapping[str, str]) -> Aut
     is_pyicebergs = callable(getattr(cls, "auth_header", None))
     if not is_pyicebergs and not all(callable(getattr(cls, m, None)) for m in ("headers", "renew")):
         raise InvalidRequestError(
-            f"catalog '{catalog}': {IMPL} '{name}' is no authentication; the class needs the "
+            f"catalog '{catalog}': {IMPL} '{name}' is not an authentication; the class needs the "
             "method auth_header() of PyIceberg's AuthManager, or the methods headers() and renew() "
             "of iceberg_pyspark.catalogs.rest.authentication.Authentication"
         )
@@ -98,7 +98,7 @@ def _class(catalog: str, name: str) -> type[Any]:
             "module; executors do not need it"
         ) from e
     if not isinstance(cls, type):
-        raise InvalidRequestError(f"catalog '{catalog}': {IMPL} '{name}' is no class")
+        raise InvalidRequestError(f"catalog '{catalog}': {IMPL} '{name}' is not a class")
     return cls
 
 

@@ -89,8 +89,8 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     except (ArgumentError, ValueError):
         # raise without the cause, whose text may contain the password
         raise InvalidRequestError(
-            f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
-            "postgresql://host/database or their JDBC forms"
+            f"catalog uri '{redact_uri(uri)}' is not a database URL; write "
+            "sqlite:///path/catalog.db, postgresql://host/database or their JDBC forms"
         ) from None
     if "@" in (url.host or ""):
         # the "host" is the end of a password, and drivers show host names in errors

@@ -49,7 +49,7 @@ def time_limits(url: sa.URL, properties: Mapping[str, str]) -> tuple[float, floa
     """Return how many seconds a connection may take to open, and a statement without an answer.
 
     The properties have the names and units of the JDBC drivers: seconds for PostgreSQL,
-    milliseconds for MariaDB and MySQL. Zero is no limit. Raise `InvalidRequestError`.
+    milliseconds for MariaDB and MySQL. Zero means no limit. Raise `InvalidRequestError`.
     """
     units = 1000 if url.get_backend_name() in _MYSQL else 1
     return (

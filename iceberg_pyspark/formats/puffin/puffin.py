@@ -230,7 +230,7 @@ def _parse_payload(
     try:
         content = json.loads(payload)
     except (ValueError, RecursionError) as e:
-        raise InvalidMetadataError(f"{location}: the Puffin footer is no valid JSON ({e})") from e
+        raise InvalidMetadataError(f"{location}: the Puffin footer is not valid JSON ({e})") from e
     if not isinstance(content, dict) or not isinstance(content.get("blobs"), list):
         raise InvalidMetadataError(f"{location}: Puffin footer: blobs: required list")
     blobs = tuple(

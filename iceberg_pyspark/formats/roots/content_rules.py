@@ -140,7 +140,7 @@ def _of_vectors(entries: Iterable[RootEntry]) -> Iterator[str]:
                 yield f"the manifest {entry.leaf} has two live deletion vectors"
             vectors.add(entry.leaf)
     for path in vectors - leaves.keys():
-        yield f"a live deletion vector is of the manifest {path}, which is no live entry"
+        yield f"a live deletion vector is of the manifest {path}, which is not a live entry"
     for path, manifest in leaves.items():
         if manifest.dead_positions is not None and path not in vectors:
             yield f"the manifest {path} has dead entries, and no deletion vector says which"

@@ -1,6 +1,6 @@
 """Rows that Spark has cached of a table, which become stale when the table changes.
 
-The JVM reads them anew after Spark's own statements. Procedures, methods of `SparkTable` and saves
+The JVM reads them again after Spark's own statements. Procedures, methods of `SparkTable` and saves
 by name are not Spark statements; they call `recache_table` after a commit.
 """
 
@@ -20,7 +20,7 @@ _log = get_logger(__name__)
 
 
 def recache_table(bridge: Bridge, table: Sequence[str], branch: str | None = None) -> None:
-    """Let Spark read the cached rows of a changed table anew when they are needed next.
+    """Let Spark read the cached rows of a changed table again when they are needed next.
 
     `table` is the full name, which begins with the catalog. The commit is done, so a failure is
     only logged.
@@ -31,7 +31,7 @@ def recache_table(bridge: Bridge, table: Sequence[str], branch: str | None = Non
     except (PySparkException, Py4JError):
         text = quoted_name(name)
         _log.warning(
-            "%s was changed, but Spark could not read its cached rows anew: run REFRESH TABLE %s",
+            "%s was changed, but Spark could not read its cached rows again: run REFRESH TABLE %s",
             text,
             text,
             exc_info=True,

@@ -213,9 +213,9 @@ class Bridge:
         return None
 
     def recache_table(self, name: Sequence[str]) -> None:
-        """Let Spark read the rows anew that it has cached of a changed table, or of its branch.
+        """Let Spark read the rows again that it has cached of a changed table, or of its branch.
 
-        `name` is the full name, which begins with the catalog. Releases that cannot read rows anew
+        `name` is the full name, which begins with the catalog. Releases that cannot read rows again
         drop them from the cache.
         """
         self._plans.recacheTable(self._java.session, json.dumps(list(name)))

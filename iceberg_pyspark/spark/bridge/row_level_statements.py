@@ -66,7 +66,7 @@ class RowChangePlans:
     def pin(self, frame: DataFrame) -> DataFrame:
         """Return a frame whose tables stay at the states that Spark reads now, in every job.
 
-        Spark loads the tables of a frame anew for each job, even within one operation.
+        Spark loads the tables of a frame again for each job, even within one operation.
         """
         return self._java.frame(self._rows.pin(self._java.session, frame._jdf))
 

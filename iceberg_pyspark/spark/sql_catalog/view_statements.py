@@ -173,7 +173,9 @@ def _shown_columns(
 def _check_not_reserved(identifier: TableIdentifier, keys: Iterable[str]) -> None:
     for key in keys:
         if why := _RESERVED.get(key):
-            raise InvalidRequestError(f"view {identifier}: {key} is no property to change: {why}")
+            raise InvalidRequestError(
+                f"view {identifier}: {key} is not a property to change: {why}"
+            )
 
 
 def _check_are_set(

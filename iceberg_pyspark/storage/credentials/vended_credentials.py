@@ -143,7 +143,7 @@ def vended_entries(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], 
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         # not chained: the text contains secrets
         raise InvalidMetadataError(
-            f"{VENDED_CREDENTIALS} is no list of objects with 'prefix' and 'config' "
+            f"{VENDED_CREDENTIALS} is not a list of objects with 'prefix' and 'config' "
             f"({type(e).__name__})"
         ) from None
     return tuple(sorted(entries, key=lambda entry: len(entry[0]), reverse=True))

@@ -68,7 +68,7 @@ def object_place(location: str) -> tuple[str, str, str]:
     if not bucket:
         raise StorageError(f"{location}: there is no bucket in it")
     if _BUCKET.fullmatch(bucket) is None:
-        raise StorageError(f"{location}: '{bucket}' is no name of a bucket")
+        raise StorageError(f"{location}: '{bucket}' is not a name of a bucket")
     kind = scheme.lower()
     return EQUAL_SCHEMES.get(kind, kind), bucket, name
 

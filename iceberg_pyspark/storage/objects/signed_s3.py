@@ -286,11 +286,11 @@ def _error(answer: StoreAnswer) -> Exception:
 def _xml(answer: StoreAnswer) -> ElementTree.Element:
     # S3 never sends entity definitions, which could expand to huge texts
     if b"<!DOCTYPE" in answer.body or b"<!ENTITY" in answer.body:
-        raise RequestError("the store's answer is no XML of S3")
+        raise RequestError("the store's answer is not XML of S3")
     try:
         return ElementTree.fromstring(answer.body)
     except ElementTree.ParseError:
-        raise RequestError("the store's answer is no XML of S3") from None
+        raise RequestError("the store's answer is not XML of S3") from None
 
 
 def _listing(page: ElementTree.Element) -> tuple[_Objects, _Names]:

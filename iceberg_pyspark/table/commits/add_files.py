@@ -61,7 +61,7 @@ class FileImport:
 
     `partition_filter` selects files by partition values, per column and as the folders spell them.
     `partitions` selects files whose values of all partition columns are in the collection; None
-    selects all files. With `may_be_empty`, a source without files is no error. Without
+    selects all files. With `may_be_empty`, a source without files is not an error. Without
     `nested_folders`, files in folders that name no partition are skipped, as for Spark's own
     tables.
     """

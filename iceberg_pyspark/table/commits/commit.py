@@ -413,7 +413,7 @@ def find_after_unknown(
             check, elapsed_ms=clock.now_ms() - started_ms, jitter=clock.random()
         )
         if wait_ms is None:
-            # The table without the commit is no proof: the catalog may still carry the commit out.
+            # The table without the commit proves nothing: the catalog may still carry it out.
             error = CommitStateUnknownError(
                 f"table {identifier}: the commit may have succeeded ({outcome.error}); the table "
                 f"{state}; check its history before writing again, and delete no file"

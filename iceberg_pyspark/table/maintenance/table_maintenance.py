@@ -246,7 +246,7 @@ class TableMaintenance:
         rewritten file, are copied as they are. A comma-separated list says which file to copy
         where: the written files, and the unchanged data files, equality delete files and statistics
         files. Copy the files, then use `register_table` with the `latest_version` at the target.
-        The table itself does not change. Each run writes all its files anew.
+        The table itself does not change. Each run writes all its files again.
 
         `start_version` and `end_version` are names of metadata files in the table's history: files
         of the start version, which an earlier copy had as its end version, are left out. Raises

@@ -187,7 +187,7 @@ def partition_values(
 
 
 def _as_target(values: pa.Array, own: types.NestedField, target: types.NestedField) -> pa.Array:
-    """Return physical values of one type as physical values of a type that is no promotion."""
+    """Return physical values of one type as physical values of a type that is not a promotion."""
     if values.null_count == len(values):
         return values
     match own.type, target.type:

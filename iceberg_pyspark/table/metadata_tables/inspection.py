@@ -1,4 +1,4 @@
-"""The metadata tables as methods that return Arrow tables, each read anew."""
+"""The metadata tables as methods that return Arrow tables, each read again."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RowStream(ABC):
-    """Rows to read; each call reads them anew.
+    """Rows to read; each call reads them again.
 
     Libraries that know the Arrow C stream (`__arrow_c_stream__`) take the object itself:
     `polars.DataFrame(rows)`, `duckdb.from_arrow(rows)`, `pyarrow.table(rows)`.

@@ -479,9 +479,9 @@ def test_summaries_are_not_truncated() -> None:
     ("name", "avro_type", "value", "message"),
     [
         ("manifest_path", "bytes", b"a", "field 500 is bytes, not str"),
-        ("manifest_length", "string", "10", "field 501 is no integer of 64 bits"),
-        ("partition_spec_id", "long", 2**40, "field 502 is no integer of 32 bits"),
-        ("added_files_count", "long", 2**40, "field 504 is no integer of 32 bits"),
+        ("manifest_length", "string", "10", "field 501 is not an integer of 64 bits"),
+        ("partition_spec_id", "long", 2**40, "field 502 is not an integer of 32 bits"),
+        ("added_files_count", "long", 2**40, "field 504 is not an integer of 32 bits"),
         ("content", "int", 9, "9 is not a valid ManifestContent"),
         ("manifest_path", None, None, "field 500 is required"),
     ],

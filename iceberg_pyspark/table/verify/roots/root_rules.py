@@ -193,7 +193,7 @@ class RootRules:
                     "vector-of-live-manifest",
                     here,
                     root.location,
-                    f"{leaf} is no live manifest of the root",
+                    f"{leaf} is not a live manifest of the root",
                     e.ordinal,
                 )
             else:
@@ -349,7 +349,7 @@ class RootRules:
                 "affinity",
                 here,
                 root.location,
-                f"the data manifest {target} is no live entry",
+                f"the data manifest {target} is not a live entry",
                 entry.ordinal,
             )
             return

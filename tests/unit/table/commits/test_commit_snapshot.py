@@ -425,7 +425,7 @@ def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number() ->
     assert summary(t)["total-equality-deletes"] == "2"
 
 
-@pytest.mark.with_lists("a root is no manifest with a number of its own")
+@pytest.mark.with_lists("a root is not a manifest with a number of its own")
 def test_compaction_keeps_the_data_sequence_number() -> None:
     """docs/conformance.md 6."""
     t = commit_table()

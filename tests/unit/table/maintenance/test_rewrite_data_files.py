@@ -485,7 +485,7 @@ def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: i
     [
         ({"nothing": 1}, "has no option 'nothing'"),
         ({"min-input-files": 0}, "min-input-files=0 is less than 1"),
-        ({"target-file-size-bytes": "x"}, "target-file-size-bytes=x is no integer"),
+        ({"target-file-size-bytes": "x"}, "target-file-size-bytes=x is not an integer"),
         ({"min-file-size-bytes": 2**40}, "must be less than"),
         ({"rewrite-job-order": "up"}, "rewrite-job-order=up"),
         ({"output-spec-id": 7}, "has no partition spec 7"),

@@ -28,7 +28,7 @@ public class IcebergPyPlans {
         .selectExpr(IcebergPyBridge.seq(
             (List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
   }
-  /** Read rows anew that Spark has cached: see `IcebergPyCachedRows`. */
+  /** Read rows again that Spark has cached: see `IcebergPyCachedRows`. */
   public void recacheTable(Object session, String nameJson)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     IcebergPyCachedRows.recache((org.apache.spark.sql.classic.SparkSession) session,

@@ -333,7 +333,7 @@ class IcebergPyCatalog
     else
       IcebergPyRequests.namespaceAlter(handle, levels(namespace), set, removals);
   }
-  /** Return the rows of a statement that describes a view, or null if the name is no view's. */
+  /** Return the rows of a statement that describes a view, or null if the name is not a view's. */
   List describeView(List namespace, String view, String statement, String property) {
     String[] levels = (String[]) namespace.toArray(new String[0]);
     try {

@@ -145,7 +145,7 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   private void checkReplaced(Identifier identifier) {
     if (isSparks(identifier) && !super.tableExists(identifier))
       throw new IcebergPyUnsupportedFeatureException("table " + identifier
-          + " is no Iceberg table, and only "
+          + " is not an Iceberg table, and only "
           + "those can be replaced; drop it first, or choose another name");
   }
   /** Prepare for a new Iceberg table, whose name must not hide a table of Spark. */

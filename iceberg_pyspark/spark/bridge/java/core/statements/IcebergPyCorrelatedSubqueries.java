@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 /**
  * The subqueries of a statement that refer to the rows it changes, as Spark has analysed them. Its
  * optimizer makes each the side of a join, with more columns than its values have, but the frames
- * that carry out the statement are analysed anew.
+ * that carry out the statement are analysed again.
  */
 class IcebergPyCorrelatedSubqueries extends scala.runtime.AbstractPartialFunction {
   private final Map byId = new HashMap();

@@ -17,7 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Prepares a statement that changes rows for Spark's optimizer, which sees the statement but not
  * the frames that carry it out. The current time becomes a constant of the statement; the optimizer
- * would compute it anew in each frame that has a subquery as analysed. What an expression such as
+ * would compute it again in each frame that has a subquery as analysed. What an expression such as
  * BETWEEN uses twice is written out, or the optimizer would compute it between the statement and
  * its table, whose rows the statement itself never reads.
  */
