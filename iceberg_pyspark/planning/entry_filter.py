@@ -170,7 +170,7 @@ def lists_with(lists: pa.ListArray, value: int) -> Mask:
 
 
 class ColumnRanges:
-    """The metrics of a column, per file; `expressions/metrics_filter.column_range` does one file.
+    """The metrics of a column, per file; `expressions/file_filters.column_range` does one file.
 
     Bounds and counts that contradict each other are unknown.
 
@@ -184,6 +184,8 @@ class ColumnRanges:
 
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
+        # bounds that are wrong still say that there is a value
+        has_no_bound = mask_of(pc.is_null(self.lower)) & mask_of(pc.is_null(self.upper))
         is_inverted = _is_true(pc.greater(self.lower, self.upper))
         if isinstance(column.type, UUIDType) and is_inverted.any():
             keys = java_uuid_keys(self.lower), java_uuid_keys(self.upper)
@@ -208,7 +210,6 @@ class ColumnRanges:
         has_values, has_nulls, has_nans = (
             known & is_right for known in (has_values, has_nulls, has_nans)
         )
-        has_no_bound = mask_of(pc.is_null(self.lower)) & mask_of(pc.is_null(self.upper))
         is_complete = has_values & (values == limits) & has_no_bound
         # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
         self.may_be_null = ~has_nulls | (nulls != 0) | (has_values & (values != limits))

@@ -97,6 +97,21 @@ def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject)
     assert mask.tolist() == [one_by_one(f) for f in some]
 
 
+def test_inverted_bounds_contradict_a_count_of_no_values() -> None:
+    column = columns(IntegerType())[0]
+    wrong = DataFile(
+        file_path="f",
+        record_count=-1,
+        file_size_in_bytes=1,
+        value_counts={column.field_id: 0},
+        lower_bounds={column.field_id: value_to_bytes(column.type, 2)},
+        upper_bounds={column.field_id: value_to_bytes(column.type, 1)},
+    )
+    predicate = BoundUnary("not_null", column)
+    assert compile_metrics_filter(predicate)(wrong)
+    assert matching_metrics(metrics_table([wrong], column.field_id), predicate).tolist() == [True]
+
+
 def partition_table(column: BoundColumn, some: Sequence[Any]) -> pa.Table:
     array = pa.array(list(some), physical_type(column.type))
     names = [str(column.field_id)]
