@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from iceberg_pyspark.import_hooks import when_imported
+
 if TYPE_CHECKING:
     from iceberg_pyspark import errors
     from iceberg_pyspark.errors import IcebergError
@@ -62,6 +64,13 @@ if not TYPE_CHECKING:
         value = module if name == "errors" else getattr(module, name)
         globals()[name] = value
         return value
+
+
+def _say_how_to_install(_module: object) -> None:
+    import_module("iceberg_pyspark.spark.bridge.captured_errors").say_how_to_install()
+
+
+when_imported("pyspark.errors.exceptions.captured", _say_how_to_install)
 
 
 def __dir__() -> list[str]:
