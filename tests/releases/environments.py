@@ -34,7 +34,7 @@ def python_of(release: str) -> Path:
     if not done.exists():
         _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder))
         inner = _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
-        _install(python, f"pyspark=={release}")
+        _install(python, "--no-deps", f"pyspark=={release}")
         done.write_text(inner.strip(), encoding="utf-8")
     # This folder comes after the environment's own, so its own pyspark is found first. Write the
     # file each time, because a kept environment may outlive the folder that the file names.
@@ -43,9 +43,28 @@ def python_of(release: str) -> Path:
     return python
 
 
-def _install(python: Path, requirement: str) -> None:
-    """Install a distribution without its dependencies: by uv, or by pip where uv cannot do it."""
-    options = ("--quiet", "--no-deps", requirement)
+def new_environment(folder: Path, *requirements: str) -> Path:
+    """Create an environment with only these requirements and their dependencies; return its Python.
+
+    Raise `EnvironmentUnavailableError` if this fails.
+    """
+    _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    python = folder / "bin/python"
+    _install(python, *requirements)
+    return python
+
+
+def built_wheel(folder: Path) -> Path:
+    """Return a wheel of the checkout, built in a folder."""
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+    _run(*pip, "--no-deps", "--wheel-dir", str(folder), str(FOLDER.parent))
+    (wheel,) = folder.glob("iceberg_pyspark-*.whl")
+    return wheel
+
+
+def _install(python: Path, *what: str) -> None:
+    """Install distributions: by uv, or by pip where uv cannot do it."""
+    options = ("--quiet", *what)
     # The wheel that uv builds of pyspark's source is not compressed, which takes half the time.
     build = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
     try:

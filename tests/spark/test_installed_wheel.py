@@ -23,6 +23,7 @@ from tests.support.documentation import PAGES, README, ROOT, blocks_of
 from tests.support.spark_sessions import session_conf, spark_environment
 
 PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
+MODULES = {"dbt_iceberg_pyspark.py", "iceberg_pyspark_auto.pth"}
 
 
 def run(command: Sequence[str | Path], folder: Path) -> str:
@@ -81,7 +82,7 @@ def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> 
         for file in (ROOT / package).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
-    assert {file for file in files if ".dist-info/" not in file} == source
+    assert {file for file in files if ".dist-info/" not in file} == source | MODULES
     assert "iceberg_pyspark/py.typed" in source
     assert sum(file.endswith(".java") for file in source) > 50
     assert any(file.endswith(".dist-info/licenses/LICENSE") for file in files)
