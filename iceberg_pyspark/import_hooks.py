@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # not at run time: importlib.abc takes half of the time of `import iceberg_pyspark`
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 Hook = Callable[[ModuleType], None]
 
@@ -23,7 +27,7 @@ def when_imported(module: str, hook: Hook) -> None:
         hook(loaded)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds modules as the finders after it do, and lets their loader call the hooks."""
 
     def __init__(self) -> None:
@@ -43,7 +47,7 @@ class _Finder(MetaPathFinder):
         return None
 
 
-class _Loader(Loader):
+class _Loader:
     """Loads a module by another loader, which the module also names as its own."""
 
     def __init__(self, loader: Loader, hooks: Sequence[Hook]) -> None:
