@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # not at run time: importlib.abc takes half of the time of `import iceberg_pyspark`
@@ -42,7 +42,8 @@ class _Finder:
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self.hooks[fullname])
+                    wrapped: Any = _Loader(spec.loader, self.hooks[fullname])
+                    spec.loader = wrapped
                 return spec
         return None
 
