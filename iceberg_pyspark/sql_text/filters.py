@@ -231,7 +231,8 @@ def _literal(node: exp.Expression) -> Any:
             value = _literal(_only(node, "this").this)
             if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
                 raise _not_understood(node, "is not a number")
-            return -value
+            # the operator `-` rounds decimals to 28 digits
+            return value.copy_negate() if isinstance(value, Decimal) and value else -value
         case exp.Cast(this=exp.Literal() as literal):
             _only(node, "this", "to", "requires_string")
             try:

@@ -69,6 +69,8 @@ def test_every_comparison_both_ways_round(symbol: str, op: Any) -> None:
         ("1.5D", 1.5),
         ("1.1F", 1.100000023841858),
         ("-1.50BD", Decimal("-1.50")),
+        (f"-{'9' * 34}.9999BD", Decimal(f"-{'9' * 34}.9999")),
+        (f"-{'9' * 34}.9999", Decimal(f"-{'9' * 34}.9999")),
         ("CAST('1.5' AS DECIMAL(9, 2))", Decimal("1.5")),
         ("CAST('Infinity' AS DOUBLE)", float("inf")),
         ("true", True),
