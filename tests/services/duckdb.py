@@ -15,7 +15,7 @@ from typing import Any
 from tests.services.server import absent, build_lock
 
 VERSION = "1.5.5"
-_EXTENSIONS = ("avro", "iceberg")
+_EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
 def connect() -> Any:
@@ -38,7 +38,7 @@ def connect() -> Any:
 def _packages() -> Path:
     with build_lock(f"duckdb-{VERSION}-{sys.implementation.cache_tag}") as folder:
         packages = folder / "packages"
-        if not (packages / "duckdb").exists():
+        if not all((packages / f"duckdb_extension_{name}").exists() for name in _EXTENSIONS):
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
             command += ["--target", str(packages), f"duckdb=={VERSION}"]
             command += [f"duckdb-extension-{name}=={VERSION}" for name in _EXTENSIONS]

@@ -53,4 +53,6 @@ def test_every_reader_sees_the_same(
         f"java_sql.{name}",
         by_spark=family != "rare_types",
         by_pyiceberg=family not in OTHERWISE_READ,
+        by_generics=family != "imported",  # Java's own reader knows no name mapping
+        metadata=family != "rare_types",  # Spark has no type for times of the day
     )

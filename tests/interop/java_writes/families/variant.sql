@@ -1,3 +1,4 @@
+-- values: Python shows variants as bytes, Spark as objects
 -- pyiceberg: no variants
 -- generics: no class for variants
 -- versions: 3
