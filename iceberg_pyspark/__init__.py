@@ -67,7 +67,7 @@ if not TYPE_CHECKING:
 
 
 def _say_how_to_install(_module: object) -> None:
-    import_module("iceberg_pyspark.spark.bridge.captured_errors").say_how_to_install()
+    import_module("iceberg_pyspark.spark.bridge.jvm_errors").say_how_to_install()
 
 
 when_imported("pyspark.errors.exceptions.captured", _say_how_to_install)
