@@ -28,6 +28,9 @@ _OURS = "iceberg_pyspark"
 _sessions: WeakSet[SparkSession] = WeakSet()
 """The classic sessions of this process."""
 
+_installed: WeakSet[SparkSession] = WeakSet()
+"""Those in which Iceberg was installed here."""
+
 
 def _follow_sessions(module: ModuleType) -> None:
     """Install Iceberg where sessions ask for it: those that exist, and those made from now on."""
@@ -43,9 +46,12 @@ def _follow_sessions(module: ModuleType) -> None:
     @wraps(get_or_create)
     def get_with_iceberg(self: Any) -> SparkSession:
         session: SparkSession = get_or_create(self)
-        # The builder also changes the configuration of a session that exists.
-        if isinstance(session, session_class) and any(
-            _asks(key, value) for key, value in self._options.items()
+        # The builder also changes the configuration of a session that exists. Tools call it for
+        # each statement, and `install` takes some milliseconds.
+        if (
+            isinstance(session, session_class)
+            and session not in _installed
+            and any(_asks(key, value) for key, value in self._options.items())
         ):
             _install(session)
         return session
@@ -93,6 +99,7 @@ def _install(session: SparkSession) -> None:
     from iceberg_pyspark.spark.session import install  # noqa: PLC0415
 
     install(session)
+    _installed.add(session)
 
 
 when_imported("pyspark.sql.session", _follow_sessions)
