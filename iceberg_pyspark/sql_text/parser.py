@@ -7,8 +7,10 @@ modules interpret.
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import ClassVar
 
 from sqlglot import Dialect, Token, TokenType, exp
@@ -21,6 +23,15 @@ _MAX_CHARACTERS = 1_000_000
 _MAX_BRACKETS = 200
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+# a string, a name, a comment: in Spark a line comment goes on after a backslash and a line feed
+_OPAQUE = re.compile(
+    r"""(?<!\w)r'[^']*'|(?<!\w)r"[^"]*"|'(?:\\.|[^\\'])*'|"(?:\\.|[^\\"])*"|`[^`]*`|/\*.*?\*/"""
+    r"|--(?:\\\n|[^\r\n])*",
+    re.DOTALL | re.IGNORECASE,
+)
+# what stands for one character in a string; `\\%` and `\\_` are kept for LIKE
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|([^%_]))", re.DOTALL)
+_CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 # after one of these words, `<` opens a type; elsewhere `<` compares
 _OF_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 
@@ -51,7 +62,6 @@ class _StatementTokenizer(_TermTokenizer):
         mark: TokenType.UNKNOWN for mark in string.punctuation if mark not in "_{#"
     }
     COMMENTS: ClassVar[list[str | tuple[str, str]]] = ["--", ("/*", "*/")]
-    COMMENTS_TERMINATE_AT_NEWLINE_ONLY: ClassVar[bool] = True
     NESTED_COMMENTS: ClassVar[bool] = False
 
 
@@ -60,12 +70,49 @@ def parse_statements(text: str) -> list[exp.Expr | None]:
     tokens = spark_tokens(text)
     _check_depth(tokens)
     try:
-        return list(Dialect.get_or_raise("spark").parser().parse(tokens, text))
+        return list(Dialect.get_or_raise("spark").parser().parse(_exact(tokens, text), text))
     except RecursionError as e:
         raise SqlTextError("it is nested too deeply") from e
     # for some unknown texts, sqlglot's parser fails with errors that are not its own
-    except (SqlglotError, AttributeError, LookupError, TypeError, ValueError) as e:
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
         raise SqlTextError(_first_line(e)) from e
+
+
+def _exact(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Return the tokens with the strings and decimals that Spark reads.
+
+    Older releases of sqlglot keep the backslashes of most escapes. They take `1.50BD`, whose tokens
+    are those of `1.50::BD`, for a cast to DECIMAL(10, 0): it becomes `1.50::BD(3, 2)`.
+    """
+    exact: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.STRING and "\\" in text[token.start : token.end]:
+            value = _ESCAPE.sub(_unescaped, text[token.start + 1 : token.end])
+            # two escapes may be one character; half of a pair is an error
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16")
+            place = (token.line, token.col, token.start, token.end)
+            token = Token(TokenType.STRING, value, *place, token.comments)
+        exact.append(token)
+        if token.token_type is TokenType.DECIMAL and token.text.upper() == "BD":
+            point = "." if exact[-4].token_type is TokenType.DOT else ""
+            _, digits, exponent = Decimal(point + exact[-3].text).as_tuple()
+            scale = max(-int(exponent), 0)
+            precision = max(len(digits) + max(int(exponent), 0), scale)
+            exact += [
+                Token(TokenType.L_PAREN, "("),
+                Token.number(precision),
+                Token(TokenType.COMMA, ","),
+                Token.number(scale),
+                Token(TokenType.R_PAREN, ")"),
+            ]
+    return exact
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    short, long, octal, other = escape.groups()
+    if other:
+        return _CONTROLS.get(other, other)
+    return chr(int(octal, 8) if octal else int(short or long, 16))
 
 
 def spark_tokens(text: str) -> list[Token]:
@@ -74,7 +121,7 @@ def spark_tokens(text: str) -> list[Token]:
     if not is_text(text):
         raise SqlTextError("it holds half of a surrogate pair, which no string can")
     try:
-        return list(Dialect.get_or_raise("spark").tokenize(text))
+        return list(Dialect.get_or_raise("spark").tokenize(_joined_comments(text)))
     except (SqlglotError, LookupError, ValueError) as e:
         raise SqlTextError(_first_line(e)) from e
 
@@ -99,6 +146,7 @@ def statement_spans(text: str) -> list[tuple[int, int]]:
     The last token is the opening `/*` or backtick if a comment or name is not closed.
     """
     _check_length(text)
+    text = _joined_comments(text)
     try:
         return _spans(_StatementTokenizer("spark").tokenize(text))
     except TokenError:
@@ -112,6 +160,15 @@ def statement_spans(text: str) -> list[tuple[int, int]]:
         return []
     opening = len(text) - len(tokens[-1].comments[-1]) - 2
     return [*_spans(tokens), (opening, opening + 2)]
+
+
+def _joined_comments(text: str) -> str:
+    """Return the text, as long, with each line comment in one line."""
+    if "\\\n" not in text:
+        return text
+    return _OPAQUE.sub(
+        lambda m: m[0].replace("\\\n", "  ") if m[0].startswith("--") else m[0], text
+    )
 
 
 def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:

@@ -71,6 +71,9 @@ def test_every_comparison_both_ways_round(symbol: str, op: Any) -> None:
         ("-1.50BD", Decimal("-1.50")),
         (f"-{'9' * 34}.9999BD", Decimal(f"-{'9' * 34}.9999")),
         (f"-{'9' * 34}.9999", Decimal(f"-{'9' * 34}.9999")),
+        ("1.5e3bd", Decimal("1.5e3")),
+        ("12345678901BD", Decimal("12345678901")),
+        (".0005BD", Decimal("0.0005")),
         ("CAST('1.5' AS DECIMAL(9, 2))", Decimal("1.5")),
         ("CAST('Infinity' AS DOUBLE)", float("inf")),
         ("true", True),
@@ -79,6 +82,12 @@ def test_every_comparison_both_ways_round(symbol: str, op: Any) -> None:
         ('"abc"', "abc"),
         (r"'it\'s'", "it's"),
         ("''", ""),
+        # What a backslash means is what Spark makes of it.
+        (r"'\d\%\_\a\f\é\x41'", r"d\%\_aféx41"),
+        (r"'\0\b\n\r\t\Z'", "\0\b\n\r\t\x1a"),
+        (r"'\u0041\U0001F600\ud83d\ude00\101\201\u41'", "A\U0001f600\U0001f600A201u41"),
+        ("'a\\\nb'", "a\nb"),
+        (r"r'\d'", r"\d"),
         ("X'00ff'", b"\x00\xff"),
         ("X'f'", b"\x0f"),
         ("DATE'2026-01-31'", date(2026, 1, 31)),
@@ -131,6 +140,9 @@ def test_literals(text: str, literal: Any) -> None:
         ("a.`b c`.d = 1", LiteralPredicate("eq", "a.b c.d", 1)),
         ("a.b.c.d.e.f = 1", LiteralPredicate("eq", "a.b.c.d.e.f", 1)),
         ("date >= 1 -- a remark", LiteralPredicate("gt_eq", "date", 1)),
+        ("date >= 1 -- a\\\n OR true", LiteralPredicate("gt_eq", "date", 1)),
+        ("date >= '-- \\\\\n'", LiteralPredicate("gt_eq", "date", "-- \\\n")),
+        ("date >= -- a\r 1", LiteralPredicate("gt_eq", "date", 1)),
         (
             "NOT (a = 1) AND (b = 2 OR c = 3)",
             And(

@@ -127,9 +127,12 @@ def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
         ("alter table lake.1.t", ("lake", "1", "t"), "create branch 0xyz"),
         ("alter table lake.0x1f.1e5", ("lake", "0x1f", "1e5"), "create branch 5"),
         ("alter table a.5_0.2026_01", ("a", "5_0", "2026_01"), "create branch _1"),
-        # Comments do not nest, and a line comment ends at the line feed.
+        # Comments do not nest. As Spark and Java read it, a line comment ends at either end of a
+        # line, but goes on after a backslash before it.
         ("alter table t /* /* */", ("t",), "create branch b"),
-        ("alter table -- a\r b\n t", ("t",), "create branch b"),
+        ("alter table -- a\n t", ("t",), "create branch b"),
+        ("alter table -- a\r t\n", ("t",), "create branch b"),
+        ("alter table -- a\\\n b\n t", ("t",), "create branch b"),
     ],
 )
 def test_names_of_digits_and_comments(text: str, table: tuple[str, ...], clause: str) -> None:
