@@ -1,16 +1,23 @@
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.plans.logical.AnalyzeTables;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.unsafe.Platform;
 
 /** Plans a statement that changes an Iceberg table as a single command. */
 public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrategy {
   public IcebergPyStrategy() { super(); }
   public scala.collection.immutable.Seq apply(LogicalPlan plan) {
+    // Spark has no plan for it outside of its own catalog, and would end in an internal error
+    if (plan instanceof AnalyzeTables)
+      Platform.throwException(new AnalysisException("NOT_SUPPORTED_COMMAND_FOR_V2_TABLE",
+          new scala.collection.immutable.Map.Map1("cmd", "ANALYZE TABLES")));
     List commands = new ArrayList();
     plan = IcebergPyCachedTargets.withoutCache(plan);
     if (changesRows(plan)) plan = IcebergPyPythonFunctions.unwrap(plan);
