@@ -82,11 +82,10 @@ def _follow_settings(module: ModuleType) -> None:
 
 def _follow(session: SparkSession) -> None:
     _sessions.add(session)
-    if session._sc._jsc is None:
-        return  # stopped
-    # One call of the JVM: its map as a Python dictionary takes some for each setting.
-    settings = session._jsparkSession.conf().getAll().mkString("\n")
-    if any(_asks(*line.partition(" -> ")[::2]) for line in settings.splitlines()):
+    # imported here because this module does not import pyspark
+    from iceberg_pyspark.spark.bridge.session_settings import session_settings  # noqa: PLC0415
+
+    if any(_asks(key, value) for key, value in session_settings(session)):
         _install(session)
 
 

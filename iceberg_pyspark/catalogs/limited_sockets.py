@@ -24,7 +24,7 @@ _local = threading.local()
 class LimitReached(BaseException):
     """A limit of a request is reached; the text says which one.
 
-    It is no `Exception`, after which libraries would repeat the request.
+    It is not an `Exception`, after which libraries would repeat the request.
     """
 
 

@@ -163,7 +163,8 @@ def describe(
     except NoSuchNamespaceError:
         kind = "namespace" if entity is Entity.NAMESPACE else "table or namespace"
         raise NotFoundError(
-            f"'{name}' is no {kind} of catalog '{catalog.name}'; `iceberg-py list` lists the names"
+            f"'{name}' is not a {kind} of catalog '{catalog.name}'; "
+            "`iceberg-py list` lists the names"
         ) from None
     invocation.output.facts(properties)
 

@@ -84,4 +84,4 @@ def why_no_default(type_: Type, value: Any) -> str | None:
 def _check_decimal(type_: DecimalType, value: Any) -> None:
     digits = value.as_tuple()
     if digits.exponent != -type_.scale or len(digits.digits) > type_.precision:
-        raise ValueError(f"{value!r} is no {type_}")
+        raise ValueError(f"{value!r} is not of type {type_}")

@@ -126,7 +126,7 @@ class FractionProperty:
         """Return why the text must not be set (see `TableProperty`)."""
         value = fraction(text)
         if value is None or not (0 < value < 1 or (self.may_be_one and value == 1)):
-            return "is no number between 0 and 1"
+            return "is not a number between 0 and 1"
         return None
 
 

@@ -233,7 +233,7 @@ class _NameMappingProperty:
         try:
             name_mapping_from_text(text)
         except InvalidMetadataError as e:
-            return f"is no name mapping: {e}"
+            return f"is not a name mapping: {e}"
         return None
 
 

@@ -32,7 +32,7 @@ import json, sys
 from pyspark.sql import Column, SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.native_read import position_delete_files
-from iceberg_pyspark.spark.native_read import deletion_vectors
+from iceberg_pyspark.spark.native_read import vector_locations
 
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
@@ -41,7 +41,7 @@ folder = sys.argv[3]
 
 
 def answers(queries, max_driver_bytes, settings):
-    deletion_vectors.MAX_DRIVER_BYTES = max_driver_bytes
+    vector_locations.MAX_DRIVER_BYTES = max_driver_bytes
     position_delete_files.MAX_DRIVER_BYTES = max_driver_bytes
     for key, value in settings.items():
         spark.conf.set(key, value)

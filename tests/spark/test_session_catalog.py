@@ -167,7 +167,7 @@ def test_no_table_or_view_hides_another(session: SparkSession, db: str) -> None:
         f"CREATE VIEW IF NOT EXISTS {db}.ice AS SELECT 1 AS id",
     ):
         session.sql(accepted)
-    with pytest.raises(PySparkException, match="no Iceberg table"):
+    with pytest.raises(PySparkException, match="not an Iceberg table"):
         session.sql(f"CREATE OR REPLACE TABLE {db}.plain (id INT) USING iceberg")
     session.sql(f"CREATE TEMPORARY VIEW {db}_ice AS SELECT 1 AS id")
     session.catalog.dropTempView(f"{db}_ice")

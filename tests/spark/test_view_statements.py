@@ -194,7 +194,7 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
     for key in ("location", "provider", "format-version", "spark.query-column-names"):
         for change in (f"SET TBLPROPERTIES ('{key}' = '1')", f"UNSET TBLPROPERTIES ('{key}')"):
             # Spark's parser refuses the first two itself in some of these statements.
-            refusal = f"{key} is (no property to change|a reserved table property)"
+            refusal = f"{key} is (not a property to change|a reserved table property)"
             with pytest.raises(PySparkException, match=refusal):
                 spark.sql(f"ALTER VIEW made.db.placed {change}")
     spark.sql("DROP VIEW made.db.placed")

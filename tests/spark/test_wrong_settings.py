@@ -176,7 +176,7 @@ def table_says(session: IcebergSession, name: str, properties: Mapping[str, str]
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("read.split.target-size", "x", "is no integer up to 9223372036854775807"),
+        ("read.split.target-size", "x", "is not an integer up to 9223372036854775807"),
         ("read.split.target-size", "0", "is less than 1"),
         ("read.split.planning-lookback", "0", "is less than 1"),
         ("read.split.open-file-cost", "-1", "is less than 0"),

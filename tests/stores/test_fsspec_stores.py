@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark import Table, load_catalog, load_table
+from iceberg_pyspark import Table, TableCatalog, load_catalog, load_table
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.errors import (
@@ -110,12 +110,18 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def new_lake(properties: Mapping[str, str]) -> TableCatalog:
+    lake = load_catalog("lake", **properties)
+    lake.create_namespace("db")
+    return lake
+
+
 def ids_of(table: Table) -> list[int]:
     return sorted(table.scan().to_arrow()["id"].to_pylist())
 
 
 def test_a_table_is_written_changed_and_maintained(properties: Mapping[str, str]) -> None:
-    catalog = load_catalog("lake", **properties)
+    catalog = new_lake(properties)
     table = catalog.create_table(
         "db.t",
         "id BIGINT, v STRING",
@@ -150,7 +156,7 @@ def test_a_table_is_written_changed_and_maintained(properties: Mapping[str, str]
 
 
 def test_racing_appends_are_there_once(properties: Mapping[str, str]) -> None:
-    load_catalog("lake", **properties).create_table("db.t", "id BIGINT, v STRING")
+    new_lake(properties).create_table("db.t", "id BIGINT, v STRING")
     at_once(4, lambda n: load_catalog("lake", **properties).load_table("db.t").append(rows(n)))
     assert ids_of(load_catalog("lake", **properties).load_table("db.t")) == [0, 1, 2, 3]
 
@@ -158,7 +164,7 @@ def test_racing_appends_are_there_once(properties: Mapping[str, str]) -> None:
 def test_a_table_by_its_path_is_read_and_not_changed(
     server: WebdavServer | SftpServer, folder: str, properties: Mapping[str, str]
 ) -> None:
-    written = load_catalog("lake", **properties).create_table("db.t", "id BIGINT, v STRING")
+    written = new_lake(properties).create_table("db.t", "id BIGINT, v STRING")
     written.append(rows(1, 2))
     files = {f.location for f in written.io.list_files(folder)}
     table = load_table(written.loaded.metadata_location, **server.properties)
@@ -228,7 +234,7 @@ def test_a_broken_connection_is_opened_again(sftp: SftpServer) -> None:
 
 
 def test_a_write_that_fails_leaves_no_file(properties: Mapping[str, str], folder: str) -> None:
-    table = load_catalog("lake", **properties).create_table("db.t", "id BIGINT, v STRING")
+    table = new_lake(properties).create_table("db.t", "id BIGINT, v STRING")
     files = {f.location for f in table.io.list_files(folder)}
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -26,6 +26,6 @@ def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         result.append(plan_of(frame))
         return _files_of(frame)
 
-    monkeypatch.setattr(f"{_ROW_LEVEL}.job.run_writing_job", written)
+    monkeypatch.setattr(f"{_ROW_LEVEL}.row_level_job.run_writing_job", written)
     monkeypatch.setattr(f"{_ROW_LEVEL}.run._files_of", touched)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ([1], r"(Sequence|Collection)\[int\]"),
     (["x"], r"(Sequence|Collection|Iterable)\[str\]"),
     ([{"a": 1}], r"\[Mapping\[str, (int|object)"),
-    ({"a": 1}, r"Mapping\[str, (int|object)"),
+    ({"a": 1}, r"Mapping\[str, (int|object|Any)"),
     (ROWS, "Rows"),
     (pd.DataFrame({"id": [1]}), r"pd\.DataFrame"),
     (Path("x"), "Path"),
@@ -106,7 +106,12 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     ]
 
 
-def call(function: Callable[..., Any], parameter: inspect.Parameter, value: Any) -> object:
+def call(
+    function: Callable[..., Any],
+    parameter: inspect.Parameter,
+    value: Any,
+    right: Mapping[str, Any] = RIGHT,
+) -> object:
     """Call the function with one wrong argument."""
     args, kwargs = [], {}
     for p in inspect.signature(function).parameters.values():
@@ -116,12 +121,18 @@ def call(function: Callable[..., Any], parameter: inspect.Parameter, value: Any)
         elif wrong:
             kwargs[p.name] = value
         elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
-            kwargs[p.name] = RIGHT.get(f"{function.__name__}.{p.name}", RIGHT.get(p.name))
+            kwargs[p.name] = right.get(f"{function.__name__}.{p.name}", right.get(p.name))
     return function(*args, **kwargs)
 
 
-def findings(functions: Iterable[Callable[..., Any]]) -> list[str]:
-    """Return the wrong arguments that are not refused by a sentence with the parameter's name."""
+def findings(
+    functions: Iterable[Callable[..., Any]], others: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return the wrong arguments that are not refused by a sentence with the parameter's name.
+
+    `others` take the place of arguments in `RIGHT`.
+    """
+    right = {**RIGHT, **(others or {})}
     found = []
     for function in functions:
         name = function.__name__
@@ -131,7 +142,7 @@ def findings(functions: Iterable[Callable[..., Any]]) -> list[str]:
                     continue
                 case = f"{name}({parameter.name}={type(value).__name__})"
                 try:
-                    call(function, parameter, value)
+                    call(function, parameter, value, right)
                     found.append(f"{case} was accepted")
                 except InvalidRequestError as e:
                     if "\n" in str(e) or f"{name}: {parameter.name}: expected" not in str(e):

@@ -348,7 +348,8 @@ def _bound(type_: types.Type, value: Any, o: JsonObject, metric: MetricMap) -> b
         return value_to_bytes(type_, value_from_json(type_, value))
     except (TypeError, ValueError, InvalidMetadataError) as e:
         raise InvalidMetadataError(
-            f"{o.path_of(metric.replace('_', '-'))}: {short_text(value)} is no {type_} ({e})"
+            f"{o.path_of(metric.replace('_', '-'))}: {short_text(value)} "
+            f"is not of type {type_} ({e})"
         ) from e
 
 

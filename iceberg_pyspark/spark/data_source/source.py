@@ -104,7 +104,7 @@ class IcebergDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Raise `UnsupportedFeatureError`: tables are not read as streams yet."""
-        # This is no `worker_step`: Spark's runner fails once more afterwards, and without the
+        # This is not a `worker_step`: Spark's runner fails once more afterwards, and without the
         # traceback its message would hide this one.
         raise UnsupportedFeatureError(
             "streaming reads of Iceberg tables are not supported yet; read what was appended "

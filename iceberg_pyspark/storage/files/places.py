@@ -35,7 +35,6 @@ _NO_SERVERS = frozenset(
 """The schemes of fsspec for this machine's own files, for programs and for files in files."""
 
 _HTTP = ("http", "https")
-_WITH_BUCKETS = ("s3", "gs", "abfs", "az")
 _ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
 
 
@@ -152,7 +151,8 @@ def depth(location: str) -> int:
         return len(_resolve_parts(local_path(location), keep_empty=False))
     scheme, authority, path = _split(location)
     # a bucket or container has its own content, a host does not
-    bucket = 1 if authority and scheme in _WITH_BUCKETS else 0
+    has_none = not authority or scheme in ("hdfs", "viewfs", *_HTTP) or is_fsspec_scheme(scheme)
+    bucket = 0 if has_none else 1
     return bucket + len(_resolve_parts(path, keep_empty=False))
 
 

@@ -95,7 +95,7 @@ def partition_of_texts(
             values.append(None if text is None else _value(type_, text))
         except (TypeError, ValueError, ArithmeticError) as e:
             raise InvalidRequestError(
-                f"{location}: its folder says {name}={text}, which is no {type_} ({e})"
+                f"{location}: its folder says {name}={text}, which is not of type {type_} ({e})"
             ) from e
     return tuple(values)
 

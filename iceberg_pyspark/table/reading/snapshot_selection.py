@@ -313,8 +313,8 @@ def _after(
             return lineage[: n + 1]
     end = f"snapshot {lineage[0].snapshot_id}" if lineage else "any snapshot"
     raise NoSuchSnapshotError(
-        f"table {metadata.location}: snapshot {start_id}, the start of an incremental read, is no "
-        f"ancestor of {end}, the end, or has expired; the metadata table snapshots lists the "
+        f"table {metadata.location}: snapshot {start_id}, the start of an incremental read, is not "
+        f"an ancestor of {end}, the end, or has expired; the metadata table snapshots lists the "
         "snapshots and their parents"
     )
 

@@ -304,7 +304,7 @@ def test_what_could_lose_values_is_refused_with_both_types(
         (TimestampNsType(), pa.array([2**62], pa.timestamp("us")), "timestamp_ns cannot hold"),
         (FixedType(2), pa.array([b"abc", None], pa.binary()), "exactly 2 bytes"),
         (UUIDType(), pa.array([b"abc"], pa.binary()), "exactly 16 bytes"),
-        (UUIDType(), pa.array(["nope"]), "no uuid"),
+        (UUIDType(), pa.array(["nope"]), "not a uuid"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused(type_: Type, array: pa.Array, problem: str) -> None:

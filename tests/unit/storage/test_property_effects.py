@@ -6,9 +6,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import hdfs_native
 import pytest
 
+from iceberg_pyspark.storage import hdfs_client
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.store_properties import azure_settings, s3_settings
@@ -103,7 +103,7 @@ def test_the_kerberos_ticket_goes_to_the_client(monkeypatch: pytest.MonkeyPatch)
         def __init__(self, url: str, settings: dict[str, str], **arguments: Any) -> None:
             clients.append((url, arguments))
 
-    monkeypatch.setattr(hdfs_native, "Client", Client)
+    monkeypatch.setattr(hdfs_client, "AsyncClient", Client)
     # one client per host is kept
     host = f"{uuid.uuid4()}:8020"
     HdfsFileIO({"hdfs.kerberos_ticket": "/tmp/ticket"}).check_scheme(f"hdfs://{host}/t")

@@ -206,9 +206,9 @@ def test_what_a_user_gives_for_one_read_is_the_users() -> None:
 @pytest.mark.parametrize("character", list("?#%\\ &=;,\n"))
 def test_a_bucket_must_not_end_the_host_of_an_address(character: str) -> None:
     for location in ("s3://a{}b/t", "gs://a{}b/t", "abfss://a{}b@acc.dfs.core.windows.net/t"):
-        with pytest.raises(StorageError, match="no name of a bucket"):
+        with pytest.raises(StorageError, match="not a name of a bucket"):
             ObjectStoreFileIO({}).read_bytes(location.format(character))
-    with pytest.raises(StorageError, match="no name of a bucket"):
+    with pytest.raises(StorageError, match="not a name of a bucket"):
         ObjectStoreFileIO({}).read_bytes(f"abfss://a@acc.dfs.example.com{character}.windows.net/t")
 
 

@@ -239,13 +239,13 @@ def test_folders_name_partitions(tmp_path: Path) -> None:
     [
         ("", "partitioned by nothing"),
         ("id=1", "partitioned by id"),
-        ("day=2026-13-01", "day=2026-13-01, which is not a date"),
-        ("day=2026-01-01/n=x", "n=x, which is not an int"),
-        ("day=2026-01-01/n=2147483648", "n=2147483648, which is not an int"),
+        ("day=2026-13-01", "day=2026-13-01, which is not of type date"),
+        ("day=2026-01-01/n=x", "n=x, which is not of type int"),
+        ("day=2026-01-01/n=2147483648", "n=2147483648, which is not of type int"),
         # what Python's own conversions accept
-        ("day=2026-01-01/n=1_000", "n=1_000, which is not an int"),
-        ("day=2026-01-01/n=%201", "n= 1, which is not an int"),
-        ("day=2026-1-1", "day=2026-1-1, which is not a date"),
+        ("day=2026-01-01/n=1_000", "n=1_000, which is not of type int"),
+        ("day=2026-01-01/n=%201", "n= 1, which is not of type int"),
+        ("day=2026-1-1", "day=2026-1-1, which is not of type date"),
     ],
 )
 def test_folders_that_do_not_fit(tmp_path: Path, folder: str, message: str) -> None:
