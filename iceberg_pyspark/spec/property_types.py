@@ -100,7 +100,7 @@ class IntProperty:
         """Return why the text must not be set (see `TableProperty`)."""
         value = whole_number(text, self.largest)
         if value is None:
-            return f"is no integer up to {self.largest}"
+            return f"is not an integer up to {self.largest}"
         if self.minimum is not None and value < self.minimum:
             return f"is less than {self.minimum}"
         return None

@@ -181,7 +181,7 @@ def test_a_right_value_can_be_set_and_so_can_what_is_not_known() -> None:
             "my.own": "anything",
         }
     )
-    with pytest.raises(InvalidRequestError, match="no text"):
+    with pytest.raises(InvalidRequestError, match="not text"):
         check_set_properties({"my.own": 3})  # type: ignore[dict-item]
 
 
