@@ -369,7 +369,7 @@ def test_what_is_refused(session: IcebergSession) -> None:
         (", identifier_columns => array('no')", "no column 'no'; the table has: id, v"),
         (", options => map('nonsense', '1')", "unknown option 'nonsense'; there are branch, end-"),
         (", options => map('start-snapshot-id', 'x')", "start-snapshot-id is a whole number"),
-        (", options => map('start-snapshot-id', '7')", "snapshot 7, the start .* no ancestor"),
+        (", options => map('start-snapshot-id', '7')", "snapshot 7, the start .* an ancestor"),
         (", options => map('end-snapshot-id', '7')", "no snapshot 7"),
         (", options => map('start-snapshot-id', '7', 'start-timestamp', '7')", "are both given"),
         (", options => map('start-timestamp', '8', 'end-timestamp', '7')", "start-timestamp 8 is"),

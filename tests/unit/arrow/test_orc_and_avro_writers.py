@@ -147,7 +147,7 @@ def test_orc_bloom_filters_make_a_file_longer() -> None:
     [
         ("orc", {"write.orc.compression-codec": "lzo"}, "'lzo' is none of"),
         ("orc", {"write.orc.compression-strategy": "best"}, "'best' is neither speed nor"),
-        ("orc", {"write.orc.bloom.filter.fpp": "2"}, "no number between 0 and 1"),
+        ("orc", {"write.orc.bloom.filter.fpp": "2"}, "not a number between 0 and 1"),
         ("avro", {"write.avro.compression-codec": "lz4"}, "'lz4' is none of"),
         ("avro", {"write.avro.compression-level": "12"}, "gzip has the levels -1 to 9, not 12"),
     ],

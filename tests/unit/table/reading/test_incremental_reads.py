@@ -115,17 +115,17 @@ def test_a_branch_has_its_own_lineage() -> None:
         NoSuchSnapshotError, match=r"4, the end .* not in the history of branch 'b'"
     ):
         appended(m, start_snapshot_id=1, end_snapshot_id=4, branch="b")
-    with pytest.raises(NoSuchSnapshotError, match=r"snapshot 3, the start .* no ancestor of"):
+    with pytest.raises(NoSuchSnapshotError, match=r"snapshot 3, the start .* an ancestor of"):
         appended(m, start_snapshot_id=3)
 
 
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ({"start_snapshot_id": 9}, "snapshot 9, the start .* no ancestor of snapshot 2"),
-        ({"start_snapshot_id": 2, "end_snapshot_id": 1}, "no ancestor of snapshot 1"),
+        ({"start_snapshot_id": 9}, "snapshot 9, the start .* an ancestor of snapshot 2"),
+        ({"start_snapshot_id": 2, "end_snapshot_id": 1}, "an ancestor of snapshot 1"),
         ({"start_snapshot_id": 1, "end_snapshot_id": 9}, "no snapshot 9"),
-        ({"start_snapshot_id": 1, "end_timestamp_ms": 5}, "no ancestor of any snapshot"),
+        ({"start_snapshot_id": 1, "end_timestamp_ms": 5}, "an ancestor of any snapshot"),
         ({"start_snapshot_id": 1, "branch": "b"}, "no branch or tag 'b'"),
     ],
 )
