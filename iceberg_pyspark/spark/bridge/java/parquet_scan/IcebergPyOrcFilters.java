@@ -132,7 +132,8 @@ class IcebergPyOrcFilters {
   }
 
   /**
-   * Return the type of a column with a plain name, which is not a path to a struct field; else null.
+   * Return the type of a column with a plain name, which is not a path to a struct field; else
+   * null.
    */
   private static DataType type(String name, StructType columns) {
     if (!name.matches("[A-Za-z0-9_]+") || !Arrays.asList(columns.fieldNames()).contains(name))

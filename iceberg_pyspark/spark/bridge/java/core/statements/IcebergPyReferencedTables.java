@@ -15,7 +15,8 @@ class IcebergPyReferencedTables extends scala.runtime.AbstractPartialFunction {
    * Return the handles of the tables that the statement which Spark executes in this thread reads.
    *
    * The optimized plan does not name them all: metadata may give the rows of a subquery, and an
-   * empty table leaves no relation. The analysed plan names them before Spark has loaded them again.
+   * empty table leaves no relation. The analysed plan names them before Spark has loaded them
+   * again.
    */
   static List handles() {
     List out = new ArrayList();
