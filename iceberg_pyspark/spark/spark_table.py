@@ -30,10 +30,10 @@ from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
+from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
-from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.self_reads import state_read
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema

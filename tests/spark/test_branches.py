@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import NoSuchSnapshotError
-from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level import execution
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
@@ -131,7 +131,7 @@ def test_commits_to_main_are_no_conflict(
             session.table(t.name).append(rows(3, 5))
         return done
 
-    monkeypatch.setattr(run_module, "run_job", interrupted)
+    monkeypatch.setattr(execution, "run_job", interrupted)
     assert t.update({"s": "'x'"}, "id in (3, 5)", branch="b").updated == 2
     # The job for the branch ran once, and the job for the delete on main once: no retry.
     assert len(jobs) == 2

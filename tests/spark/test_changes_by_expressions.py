@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level import execution
 from tests.support.native_lake import sqlite_lake
 
 COUNT = "(select count(*) from looked.db.s s where s.id = t.id)"
@@ -82,14 +82,14 @@ def test_a_statement_has_one_time(lake: SparkSession, table: str) -> None:
 def test_all_jobs_of_a_statement_see_one_state_of_the_other_table(
     lake: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files_of = run_module._files_of
+    files_of = execution._files_of
 
     def then_insert(touched_files: DataFrame) -> frozenset[str]:
         paths = files_of(touched_files)
         lake.sql("insert into looked.db.s values (1, -1), (2, -1), (3, -1), (4, -1)")
         return paths
 
-    monkeypatch.setattr(run_module, "_files_of", then_insert)
+    monkeypatch.setattr(execution, "_files_of", then_insert)
     lake.sql(
         f"update {table} t set n = {COUNT} where exists (select 1 from looked.db.s s "
         "where s.id = t.id)"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level import execution
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
@@ -206,7 +206,7 @@ def test_only_rows_that_would_have_been_read_are_a_conflict(
                 session.spark.sql(f"insert into {table} values (1000, {partition}, 0)")
             return done
 
-        monkeypatch.setattr(run_module, "run_job", raced)
+        monkeypatch.setattr(execution, "run_job", raced)
 
     condition = "p in (select p from values (17), (18) as v(p) where p = 17)"
     append(30)

@@ -21,9 +21,8 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Response
 from iceberg_pyspark.spark.bridge.spark_writes import Writes
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
-from iceberg_pyspark.spark.row_level import key_range
+from iceberg_pyspark.spark.row_level import execution, key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
-from iceberg_pyspark.spark.row_level import run as run_module
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
@@ -94,7 +93,7 @@ class Interrupted:
     def __init__(self, patch: pytest.MonkeyPatch, between: Callable[[], object]) -> None:
         self.targets: list[Target] = []
         self._between = between
-        patch.setattr(run_module, "run_job", self)
+        patch.setattr(execution, "run_job", self)
 
     def __call__(self, target: Target, frame: DataFrame, *args: object, **kw: object) -> object:
         done: TouchedRows = run_job(target, frame, *args, **kw)  # type: ignore[arg-type]
@@ -348,7 +347,7 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
         plans.append(frame._jdf.queryExecution().analyzed().toString())
         return run_job(target, frame, *args, **kw)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run_module, "run_job", noted)
+    monkeypatch.setattr(execution, "run_job", noted)
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000")
     sources = (
         "select * from values (100, 'a'), (101, 'b'), (null, 'c'), (200, 'd') as v(id, s)",

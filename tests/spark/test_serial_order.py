@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level import execution
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
@@ -119,7 +119,7 @@ def race(monkeypatch: pytest.MonkeyPatch) -> Race:
             between()
         return done
 
-    monkeypatch.setattr(run_module, "run_job", raced)
+    monkeypatch.setattr(execution, "run_job", raced)
     return race
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.spark.row_level.run import _files_of
+from iceberg_pyspark.spark.row_level.execution import _files_of
 from iceberg_pyspark.spark.write.file_job import run_writing_job
 from tests.support.native_lake import plan_of
 
@@ -27,5 +27,5 @@ def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return _files_of(frame)
 
     monkeypatch.setattr(f"{_ROW_LEVEL}.row_level_job.run_writing_job", written)
-    monkeypatch.setattr(f"{_ROW_LEVEL}.run._files_of", touched)
+    monkeypatch.setattr(f"{_ROW_LEVEL}.execution._files_of", touched)
     return result

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,8 @@ def test_files_that_texts_name_are_there() -> None:
 def is_module(name: str) -> bool:
     """Return whether the package has a module of this name, which may be imported from it."""
     return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
+
+
+def test_each_module_has_a_name_of_its_own() -> None:
+    names = Counter(p.stem for p in PACKAGE.rglob("*.py") if not p.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.bridge.protocol.write_messages import (
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
 from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import options_in_session
-from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
+from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.self_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table

@@ -3,5 +3,5 @@
 An operation pins one snapshot (`target.py`) and builds one DataFrame of changes
 (`change_frame.py`). One job runs it: its tasks write the new rows and collect the positions of old
 rows (`change_task.py`). The driver merges the results (`row_level_job.py`), writes the deletes
-(`table/commits/row_deletes.py`) and commits (`run.py`).
+(`table/commits/row_deletes.py`) and commits (`execution.py`).
 """

@@ -33,7 +33,7 @@ from iceberg_pyspark.spark.bridge.call_arguments import (
 )
 from iceberg_pyspark.spark.bridge.row_values import Sql
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
-from iceberg_pyspark.spark.row_level.run import RowLevelRequest
+from iceberg_pyspark.spark.row_level.execution import RowLevelRequest
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
 from iceberg_pyspark.spark.write.file_job import write_frame

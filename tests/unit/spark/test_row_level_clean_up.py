@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.spark.row_level.execution import _Run
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows
-from iceberg_pyspark.spark.row_level.run import _Run
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.commit_tables import commit_table
 
