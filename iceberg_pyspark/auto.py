@@ -83,7 +83,7 @@ def _follow_settings(module: ModuleType) -> None:
 def _follow(session: SparkSession) -> None:
     _sessions.add(session)
     # imported here because this module does not import pyspark
-    from iceberg_pyspark.spark.bridge.session_settings import session_settings  # noqa: PLC0415
+    from iceberg_pyspark.spark.bridge.plain_sessions import session_settings  # noqa: PLC0415
 
     if any(_asks(key, value) for key, value in session_settings(session)):
         _install(session)

@@ -14,12 +14,11 @@ from iceberg_pyspark.display import printable
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge import jvm
-from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
-from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
+from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS, describe_session
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
+from iceberg_pyspark.spark.bridge.java_classes import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.jvm_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
-from iceberg_pyspark.spark.bridge.session_description import describe_session
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
 from iceberg_pyspark.spark.data_source.worker_python import (
     prepare_worker_python,
@@ -28,9 +27,8 @@ from iceberg_pyspark.spark.data_source.worker_python import (
 from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable, snapshot
 from iceberg_pyspark.spark.procedures.migrate import check_session_catalog, migrate
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, no_other_catalog
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import handle_request
-from iceberg_pyspark.spark.requests.sessions import Sessions
+from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions, Sessions
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.spark_table import (
     SparkTable,
@@ -38,8 +36,8 @@ from iceberg_pyspark.spark.spark_table import (
     catalog_and_levels,
     spark_table,
 )
+from iceberg_pyspark.spark.sql_catalog.alter_table import run_statement
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
-from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name

@@ -17,8 +17,8 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.bridge.cached_rows import recache_table
-from iceberg_pyspark.spark.changelog.view import (
+from iceberg_pyspark.spark.bridge.jvm import recache_table
+from iceberg_pyspark.spark.changelog import (
     FORMAT,
     Changelog,
     ReadChanges,
@@ -26,16 +26,14 @@ from iceberg_pyspark.spark.changelog.view import (
     changes_of_source,
     view_name,
 )
-from iceberg_pyspark.spark.options.option_values import is_case_sensitive
-from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
+from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
-from iceberg_pyspark.spark.row_level.merge import Merge
-from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
+from iceberg_pyspark.spark.row_level.merge import Merge, MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
-from iceberg_pyspark.spark.row_level.self_reads import state_read
-from iceberg_pyspark.spark.row_level.target import RowLevelSession
+from iceberg_pyspark.spark.row_level.target import RowLevelSession, state_read
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name

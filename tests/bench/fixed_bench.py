@@ -46,7 +46,7 @@ _START = """
 import sys, time
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.bridge.compiler import load_modules
+from iceberg_pyspark.spark.bridge.java_classes import load_modules
 
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 if sys.argv[1] == "warm":

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.spark.native_read import position_bitmaps as native_bitmaps
-from iceberg_pyspark.spark.native_read import position_delete_files
-from iceberg_pyspark.spark.native_read import vector_locations as native_vectors
+from iceberg_pyspark.spark.native_read import deleted_rows
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
@@ -73,9 +71,9 @@ def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     lake.sql("delete from java_hadoop.native.portions where id % 7 = 0")
     query = "select * from {t}.native.portions"
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 1
-    monkeypatch.setattr(native_bitmaps, "MAX_BROADCAST_BYTES", 1)
+    monkeypatch.setattr(deleted_rows, "MAX_BROADCAST_BYTES", 1)
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 3
-    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(deleted_rows, "MAX_TOTAL_BYTES", 0)
     plan = same_rows(lake, query)
     assert "IcebergPyParquetScan" not in plan
     assert "MapInArrow" in plan
@@ -114,8 +112,8 @@ def test_deleted_rows_stay_deleted(
     lake: Oracle, version: int, read_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if read_by == "executors":
-        monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
-        monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", -1)
+        monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", -1)
     name = f"native.deleted_v{version}_{read_by}"
     lake.sql(
         f"create table java_hadoop.{name} using iceberg tblproperties "
@@ -152,7 +150,7 @@ def test_position_delete_files_that_executors_read(
     lake: Oracle, granularity: str, delete_format: str, spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver reads position delete files of other formats, also in the same table."""
-    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
+    monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", -1)
     name = f"native.positions_{granularity}_{delete_format}_{len(spec)}"
     modes = ", ".join(f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge"))
     lake.sql(

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.native_read import position_delete_files, vector_locations
+from iceberg_pyspark.spark.native_read import deleted_rows
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
@@ -97,8 +97,8 @@ def test_the_same_statements_leave_the_same_rows(
     lake: Oracle, version: int, mode: str, read_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if read_by == "executors":
-        monkeypatch.setattr(vector_locations, "MAX_DRIVER_BYTES", -1)
-        monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", -1)
+        monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", -1)
     name = f"changes.v{version}_{mode[0]}_{read_by}"
     make_pair(lake, name, version, mode)
     columns = "id, g, s, st" + (", _last_updated_sequence_number" if version == 3 else "")

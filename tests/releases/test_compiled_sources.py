@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from iceberg_pyspark.spark.bridge import compiler
-from iceberg_pyspark.spark.bridge.compiler import load_modules
+from iceberg_pyspark.spark.bridge import java_classes
 from iceberg_pyspark.spark.bridge.features import FEATURES
+from iceberg_pyspark.spark.bridge.java_classes import load_modules
 from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
     BUILDS_ON,
@@ -62,12 +62,12 @@ class ReleaseJvm:
         gateway = JavaGateway(gateway_parameters=parameters)
         try:
             thread = gateway.jvm.java.lang.Thread.currentThread()
-            compiler = [jar for jar in jars if jar.name.startswith(_COMPILER)]
-            names = tuple(sorted(jar.name for jar in compiler))
+            java_classes = [jar for jar in jars if jar.name.startswith(_COMPILER)]
+            names = tuple(sorted(jar.name for jar in java_classes))
             if names not in self._compilers:
                 platform = gateway.jvm.java.lang.ClassLoader.getPlatformClassLoader()
-                self._compilers[names] = _loader(gateway, compiler, platform)
-            others = [jar for jar in jars if jar not in compiler]
+                self._compilers[names] = _loader(gateway, java_classes, platform)
+            others = [jar for jar in jars if jar not in java_classes]
             thread.setContextClassLoader(_loader(gateway, others, self._compilers[names]))
             driver_loader = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
             no_urls = gateway.new_array(gateway.jvm.java.net.URL, 0)
@@ -103,7 +103,7 @@ def jvm() -> Iterator[ReleaseJvm]:
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Force compilation, even if an earlier run has left classes in the user's folder."""
-    monkeypatch.setattr(compiler, "user_folder", lambda _name: None)
+    monkeypatch.setattr(java_classes, "user_folder", lambda _name: None)
 
 
 def release_jars(release: str) -> list[Path]:
@@ -144,7 +144,7 @@ def test_every_module_compiles_and_every_internal_is_there(release: str, jvm: Re
         modules = load_modules(gateway)
         lacking = lacking_in(gateway, modules.loader)
         has_module = {
-            module: modules.loader.getResource(f"{compiler._marker(module)}.class") is not None
+            module: modules.loader.getResource(f"{java_classes._marker(module)}.class") is not None
             for module in stores
         }
     assert modules.failures == {}
@@ -158,7 +158,7 @@ def test_a_module_that_does_not_compile_leaves_the_others(
 ) -> None:
     broken = "row_level"
     monkeypatch.setattr(
-        compiler,
+        java_classes,
         "source_of",
         lambda module: "class A { B b; }" if module == broken else source_of(module),
     )
@@ -167,7 +167,7 @@ def test_a_module_that_does_not_compile_leaves_the_others(
         modules = load_modules(gateway)
         again = load_modules(gateway)
         class_presence = {
-            module: modules.loader.getResource(f"{compiler._marker(module)}.class") is not None
+            module: modules.loader.getResource(f"{java_classes._marker(module)}.class") is not None
             for module in BUILDS_ON
         }
     assert list(modules.failures) == list(again.failures) == [broken]

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.changelog.net_changes import (
+from iceberg_pyspark.spark.changelog import (
     compared_by,
     net_changes,
     with_update_images,

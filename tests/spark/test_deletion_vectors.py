@@ -19,8 +19,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from iceberg_pyspark.spark.native_read import position_bitmaps
-from iceberg_pyspark.spark.native_read import vector_locations as native_vectors
+from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from tests.amounts import FULL_WORK
@@ -48,7 +47,7 @@ def session(
 
 @pytest.fixture(autouse=True)
 def read_by_executors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
+    monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", -1)
 
 
 def make(session: IcebergSession, name: str, clauses: str = "") -> str:
@@ -87,7 +86,7 @@ def test_rows_of_many_files_with_one_puffin_file(
     query = f"select id, g, s from {table} where s <> 's7'"
     by_executors = ids(session, query)
     assert by_executors == sorted([i for i in range(4000) if i % 3 and i != 7] + [3])
-    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", 2**20)
+    monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", 2**20)
     assert "deletion_vectors" not in plan_of(session.spark.sql(query))
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
@@ -318,10 +317,10 @@ def test_few_vectors_are_broadcast_and_many_are_not(
         for d in t.deletes
     )
     query = f"select id from {table} where s is not null"
-    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size)
+    monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", size)
     assert "deletion_vectors" not in plan_of(session.spark.sql(query))
-    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size - 1)
-    monkeypatch.setattr(position_bitmaps, "read_bitmaps", None)
+    monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", size - 1)
+    monkeypatch.setattr(deleted_rows, "read_bitmaps", None)
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.native_read import position_bitmaps
+from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.transforms import Transform, apply_transform, parse_transform
 from iceberg_pyspark.spec.types import (
@@ -277,7 +277,7 @@ def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
 def test_what_python_reads_is_not_grouped(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(position_bitmaps, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(deleted_rows, "MAX_TOTAL_BYTES", 0)
     clauses = f"partitioned by (bucket(4, id)) {MERGE_ON_READ}"
     make(session, "left_read", "left_plain", clauses)
     make(session, "right_read", "right_plain", clauses)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.errors import CommitStateUnknownError, InvalidRequestError
-from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
+from iceberg_pyspark.spark.bridge.session_tables import set_table_type
 from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.adoption import table_source
 from iceberg_pyspark.table.commits.add_files import FileImport

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
-from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
+from iceberg_pyspark.spark.bridge.java_classes import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.native_lake import sqlite_conf
@@ -31,8 +31,7 @@ APPLICATION = """
 import json, sys
 from pyspark.sql import Column, SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.native_read import position_delete_files
-from iceberg_pyspark.spark.native_read import vector_locations
+from iceberg_pyspark.spark.native_read import deleted_rows
 
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
@@ -41,8 +40,8 @@ folder = sys.argv[3]
 
 
 def answers(queries, max_driver_bytes, settings):
-    vector_locations.MAX_DRIVER_BYTES = max_driver_bytes
-    position_delete_files.MAX_DRIVER_BYTES = max_driver_bytes
+    deleted_rows.MAX_VECTOR_BYTES = max_driver_bytes
+    deleted_rows.MAX_POSITION_BYTES = max_driver_bytes
     for key, value in settings.items():
         spark.conf.set(key, value)
     found = {}

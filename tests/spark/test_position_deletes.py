@@ -20,8 +20,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.read.position_deletes import _read_positions
 from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
-from iceberg_pyspark.spark.native_read import position_bitmaps as native_bitmaps
-from iceberg_pyspark.spark.native_read import position_delete_files, vector_locations
+from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileContent
@@ -48,7 +47,7 @@ def session(
 
 @pytest.fixture(autouse=True)
 def read_by_executors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
+    monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", -1)
 
 
 def make(
@@ -98,7 +97,7 @@ def test_rows_are_those_that_the_driver_reads(
     by_executors = ids(session, query)
     live = [i for i in range(4000) if i % 3 and i % 11 != 1 and i != 7]
     assert by_executors == sorted([*live, 3])
-    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", 2**20)
+    monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", 2**20)
     assert "position_deletes" not in plan_of(session.spark.sql(query))
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
@@ -429,7 +428,7 @@ def test_a_vector_counts_alone_and_others_beside_it(
 ) -> None:
     """After an upgrade from version 2, some files have vectors and others old delete files."""
     if vectors == "by executors":
-        monkeypatch.setattr(vector_locations, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(deleted_rows, "MAX_VECTOR_BYTES", -1)
     table = make(session, f"upgraded_{vectors[3]}", granularity="partition")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     session.spark.sql(f"alter table {table} set tblproperties ('format-version'='3')")
@@ -471,7 +470,7 @@ def test_what_is_wrong_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if read_by == "driver":
-        monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", 2**20)
+        monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", 2**20)
     name = f"wrong{uuid.uuid4().hex[:8]}"
     table = session.table(make(session, name))
     path = next(table.scan().plan_files()).file_path
@@ -524,10 +523,10 @@ def test_few_deletes_are_broadcast_and_many_are_not(
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     size = sum(d.file_size_in_bytes for d in delete_files(session.table(table)))
     query = f"select id from {table} where s is not null"
-    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", size)
+    monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", size)
     assert "position_deletes" not in plan_of(session.spark.sql(query))
-    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", size - 1)
-    monkeypatch.setattr(native_bitmaps, "read_bitmaps", lambda *_: iter(()))
+    monkeypatch.setattr(deleted_rows, "MAX_POSITION_BYTES", size - 1)
+    monkeypatch.setattr(deleted_rows, "read_bitmaps", lambda *_: iter(()))
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 

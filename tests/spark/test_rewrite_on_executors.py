@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import TableCatalog, install, load_catalog
 from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.procedures import maintenance
+from iceberg_pyspark.spark.procedures import table_procedures
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.table.maintenance.rewrites import group_writer, rewrite_data_files
 from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
@@ -253,7 +253,7 @@ def test_statistics_count_files_and_restore_the_description(
         context.setLocalProperty(name, value)
     caplog.set_level(logging.INFO, "iceberg_pyspark")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(maintenance, "has_executors", lambda _: True)
+        patch.setattr(table_procedures, "has_executors", lambda _: True)
         try:
             spark.sql(f"CALL executors.system.compute_table_stats(table => '{table}')")
             actual = {name: context.getLocalProperty(name) for name in properties}

@@ -19,8 +19,8 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Response
 from iceberg_pyspark.spark.bridge.spark_writes import Writes
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.row_level import execution, key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job

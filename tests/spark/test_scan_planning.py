@@ -12,7 +12,7 @@ import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.spark.native_read import position_bitmaps
+from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.requests.handlers import HANDLERS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -236,7 +236,7 @@ def test_what_python_reads_is_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run-time filter also prunes files whose rows Python workers read."""
-    monkeypatch.setattr(position_bitmaps, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(deleted_rows, "MAX_TOTAL_BYTES", 0)
     make(session, "both", f"partitioned by (g) {MERGE_ON_READ}")
     session.spark.sql("delete from planned.db.both where id = 5")
     query = (

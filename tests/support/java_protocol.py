@@ -20,13 +20,9 @@ from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
     catalog_messages,
     messages,
-    procedure_messages,
     scan_messages,
     source_messages,
-    table_change_messages,
     table_messages,
-    value_messages,
-    view_messages,
     write_messages,
 )
 from iceberg_pyspark.spark.bridge.protocol import source_messages as credentials
@@ -45,12 +41,8 @@ REQUESTS = "IcebergPyRequests"
 HEADER = "// Written from bridge/protocol by `make generate`.\n"
 _MODULES = (
     messages,
-    value_messages,
     catalog_messages,
-    table_change_messages,
     table_messages,
-    view_messages,
-    procedure_messages,
     scan_messages,
     write_messages,
     source_messages,

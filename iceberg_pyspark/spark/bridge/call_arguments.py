@@ -1,7 +1,9 @@
-"""Encodes the arguments of a call to the JVM as one JSON document.
+"""Encodes the arguments of a call to the JVM, and the values of changed rows, as one JSON document.
 
 JVM objects in a document are represented by their py4j ids, so one call can pass many of them.
-Tables of files are passed separately, as Arrow IPC streams.
+Tables of files are passed separately, as Arrow IPC streams. The expressions of changed rows are
+created in one call: one call per expression would take longer than the job of a small change.
+`IcebergPyRowValues` has the same kinds of values.
 """
 
 from __future__ import annotations
@@ -9,14 +11,77 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column
 
 from iceberg_pyspark.spark.bridge.py4j_names import JavaObject
-from iceberg_pyspark.spark.bridge.row_values import Side, Value
 from iceberg_pyspark.spec.manifests import FileFormat
+
+Side: TypeAlias = Literal["source", "target"] | None
+"""The side of a join whose columns the names refer to; None for all columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An expression of Spark SQL."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementExpression:
+    """An expression of a statement in the JVM, which Python refers to by number."""
+
+    expressions: Any
+    """An `IcebergPyExpressions` object of the JVM."""
+
+    number: int
+
+    def column(self) -> Column:
+        """Return the value as a column; this is a call of the JVM."""
+        return Column(self.expressions.column(self.number))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetValue:
+    """A column of the target whose value does not change."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of the source, by its quoted name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A value cast to a Spark type; a value that does not fit is an error in every session."""
+
+    value: Value
+    type: str
+    """The type in Spark's JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedValue:
+    """A placeholder whose value is never read."""
+
+
+Value: TypeAlias = (
+    Column | Sql | StatementExpression | TargetValue | SourceColumn | Number | Cast | UnusedValue
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

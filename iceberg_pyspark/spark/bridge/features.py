@@ -1,4 +1,4 @@
-"""The features of `install()`, and their replacements on releases of Spark that lack them.
+"""What a session's Spark has: the features of `install()`, and the JVM's file systems.
 
 A feature needs modules of Java sources that compile (`java_modules.py`) and internals of Spark, by
 the names in `IcebergPyInternals`. Missing features are determined and logged once per JVM, when
@@ -8,14 +8,15 @@ Iceberg is first installed; users of a feature call `Bridge.has`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
 
-from iceberg_pyspark.spark.bridge.file_systems import (
-    AZURE_IN_TASKS,
-    GOOGLE_IN_TASKS,
-    S3A_IN_TASKS,
-)
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
 from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
     DELETION_VECTORS,
@@ -33,6 +34,56 @@ from iceberg_pyspark.spark.bridge.java_modules import (
     ROW_LEVEL,
     TASK_STORES,
 )
+
+S3A_IN_TASKS = "IcebergPyRenewedS3A"
+"""S3A, which renews credentials."""
+
+GOOGLE_IN_TASKS = "IcebergPyGoogleFiles"
+"""Google's connector by another scheme."""
+
+AZURE_IN_TASKS = "IcebergPyAzureFiles"
+"""Hadoop's file system for Azure by another scheme."""
+
+
+@dataclass(frozen=True, slots=True)
+class JvmFileSystem:
+    """The file system that a session of Spark has for a scheme."""
+
+    name: str
+    """The name of its Java class."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Hadoop options that this session needs to open the file system."""
+
+    has_blob_interface: bool = False
+    """Whether the file system can use Azure's Blob interface, the only one that emulators have."""
+
+    bucket_options: Sequence[str] = ()
+    """The names, after `fs.s3a.bucket.`, of the session's options for single buckets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JvmLocalFiles:
+    """How the JVM names files of the local file system."""
+
+    encoding: str = "utf-8"
+    """The encoding of file names in the JVM's locale."""
+
+    default_file_system: str = "file:///"
+    """The URI of the file system that the JVM takes for a location without a scheme."""
+
+    def location(self, location: str) -> str | None:
+        """Return the location by which the JVM opens a local file; None if it cannot name the
+        file.
+        """
+        if not location.isascii():
+            try:
+                location.encode(self.encoding)
+            except (LookupError, UnicodeEncodeError):
+                return None
+        if location.startswith("/") and not self.default_file_system.startswith("file:"):
+            return f"file://{location}"
+        return location
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,3 +288,32 @@ def missing_features(
         if problems:
             reasons[feature] = "; ".join(problems)
     return reasons
+
+
+def describe_session(spark: SparkSession, bridge: Any, portable_because: str) -> str:
+    """Return the versions, then a line for each feature: whether it is native, else its
+    replacement.
+    """
+    java = "not reached" if bridge is None else bridge.java_version
+    lines = [
+        f"iceberg-pyspark {package_version()}",
+        f"Spark {spark.version}, Java {java}",
+        f"Python {platform.python_version()}, pyarrow {pa.__version__}",
+    ]
+    if bridge is None:
+        lines.append(f'portable, by format("iceberg-py") alone: {portable_because}')
+        return "\n".join(lines)
+    width = max(len(f.name) for f in FEATURES)
+    for feature in FEATURES:
+        why = bridge.missing_features.get(feature)
+        state = "native" if why is None else f"not native: {feature.otherwise} ({why})"
+        lines.append(f"{feature.name:<{width}}  {state}")
+    return "\n".join(lines)
+
+
+def package_version() -> str:
+    """Return the version of this package."""
+    try:
+        return metadata.version("iceberg-pyspark")
+    except metadata.PackageNotFoundError:
+        return "(not installed as a package)"

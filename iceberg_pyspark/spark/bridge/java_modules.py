@@ -1,7 +1,10 @@
 """The modules of Java sources: folders of `java/`, each compiled separately with its subfolders.
 
 If a release of Spark lacks classes for one module, the others still compile; `features.py` has the
-replacements.
+replacements. The class in front of a session's parser is generated: the methods of the parser
+interface differ between releases, so it has those of the installed release. All methods delegate,
+except the methods that parse statements. A `java.lang.reflect.Proxy` cannot be used: parsers throw
+checked exceptions that the interface does not declare.
 """
 
 from __future__ import annotations
@@ -13,11 +16,53 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from iceberg_pyspark.spark.bridge import parser_source
-
 if TYPE_CHECKING:
-    # Python 3.11 has another module for it
     from importlib.abc import Traversable
+
+_INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
+_STATIC = 8
+_CLASS = """
+/** Made for one release of Spark: see java_modules.py. */
+public class IcebergPyParser extends IcebergPyFrontParser implements {interface} {{
+  public IcebergPyParser({interface} next) {{ super(next); }}
+{methods}
+}}
+"""
+_METHOD = """
+  public {type} {name}({parameters}) {{
+    try {{
+      {statement}return next.{name}({arguments});
+    }} catch (Throwable e) {{
+      org.apache.spark.unsafe.Platform.throwException(e);
+      return null;
+    }}
+  }}"""
+_STATEMENT = """{type} plan = plan(a0);
+      if (plan != null) return plan;
+      """
+
+
+def _parser_source(loader: Any) -> str:
+    """Return the class `IcebergPyParser`; the rest of the parser is in `java/extensions/`."""
+    methods = "".join(_methods(loader.loadClass(_INTERFACE)))
+    return _CLASS.format(interface=_INTERFACE, methods=methods)
+
+
+def _methods(interface: Any) -> Iterator[str]:
+    for method in interface.getMethods():
+        if method.getModifiers() & _STATIC:
+            continue
+        name, type_ = method.getName(), method.getReturnType().getCanonicalName()
+        types = [t.getCanonicalName() for t in method.getParameterTypes()]
+        parses_statements = name.startswith("parsePlan") and types[0] == "java.lang.String"
+        yield _METHOD.format(
+            type=type_,
+            name=name,
+            parameters=", ".join(f"{t} a{i}" for i, t in enumerate(types)),
+            arguments=", ".join(f"a{i}" for i in range(len(types))),
+            statement=_STATEMENT.format(type=type_) if parses_statements else "",
+        )
+
 
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands, for all other modules."""
@@ -188,13 +233,13 @@ def _one_file(files: Sequence[Traversable]) -> str:
 
 def generated_source(module: str, loader: Any) -> str:
     """Return a module's additional source, generated for the release of the class loader."""
-    return parser_source.parser_source(loader) if module == EXTENSIONS else ""
+    return _parser_source(loader) if module == EXTENSIONS else ""
 
 
 def generator_text(module: str) -> str:
     """Return, as text, what besides its sources determines the content of a module's jar."""
     if module == EXTENSIONS:
-        return inspect.getsource(parser_source)
+        return inspect.getsource(_parser_source)
     return " ".join(FORMATS.get(module, ()))
 
 

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.call_arguments import to_json
-from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
     NATIVE_SCAN,
@@ -23,19 +23,23 @@ from iceberg_pyspark.spark.bridge.features import (
     SQL_EXTENSIONS,
     STORES_IN_TASKS,
     Feature,
+    JvmFileSystem,
+    JvmLocalFiles,
     missing_features,
 )
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem, JvmLocalFiles
-from iceberg_pyspark.spark.bridge.java_classes import JavaClasses, JvmSessions
-from iceberg_pyspark.spark.bridge.joins import Joins
-from iceberg_pyspark.spark.bridge.row_level_statements import RowChangePlans
+from iceberg_pyspark.spark.bridge.java_classes import JavaClasses, JvmSessions, load_modules
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
+from iceberg_pyspark.spark.bridge.row_level_plans import Joins, RowChangePlans
 from iceberg_pyspark.spark.bridge.scan_relations import Scans
 from iceberg_pyspark.spark.bridge.spark_writes import Writes
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.sql_text.names import quoted_name
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 
 _log = get_logger(__name__)
+
 _missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
 """The features that the gateway's release of Spark lacks, and why, by gateway."""
 
@@ -274,3 +278,22 @@ def _over_py4j(handler: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
 def _items(java_list: Any) -> list[Any]:
     # By index: iteration ends with a JVM exception, which pyspark inspects for 20 ms.
     return [java_list.get(i) for i in range(java_list.size())]
+
+
+def recache_table(bridge: Bridge, table: Sequence[str], branch: str | None = None) -> None:
+    """Let Spark read the cached rows of a changed table again when they are needed next.
+
+    `table` is the full name, which begins with the catalog. The commit is done, so a failure is
+    only logged.
+    """
+    name = tuple(table) if branch in (None, MAIN) else (*table, f"branch_{branch}")
+    try:
+        bridge.recache_table(name)
+    except (PySparkException, Py4JError):
+        text = quoted_name(name)
+        _log.warning(
+            "%s was changed, but Spark could not read its cached rows again: run REFRESH TABLE %s",
+            text,
+            text,
+            exc_info=True,
+        )

@@ -24,7 +24,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, leaves_of, not_, or_
-from iceberg_pyspark.spark.bridge.protocol.value_messages import (
+from iceberg_pyspark.spark.bridge.protocol.messages import (
     ColumnPath,
     Expression,
     LiteralValue,

@@ -1,4 +1,4 @@
-"""The types for which Spark and Iceberg agree on order and equality."""
+"""The types for which Spark and Iceberg agree on order and equality, importable on executors."""
 
 from iceberg_pyspark.spec.types import (
     BooleanType,

@@ -34,8 +34,7 @@ from iceberg_pyspark.spark.data_source.read_options import (
 )
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
-from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
-from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 from iceberg_pyspark.spec.types import NestedField

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.python_sources import register_unless_found
+from iceberg_pyspark.spark.bridge.plain_sessions import register_unless_found
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
 from iceberg_pyspark.spark.data_source.read_options import parse_table_options, parse_write_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
-from iceberg_pyspark.spark.write.resolved_write import resolve_write
-from iceberg_pyspark.spark.write.settings import resolve_settings
+from iceberg_pyspark.spark.write.resolved_write import resolve_settings, resolve_write
 from iceberg_pyspark.spark.write.write_options import WriteOptions
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema

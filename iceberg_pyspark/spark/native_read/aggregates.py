@@ -12,12 +12,12 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.bridge.protocol.messages import wire_value
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
     ColumnValueStatistics,
     ScanAggregate,
 )
-from iceberg_pyspark.spark.bridge.protocol.value_messages import wire_value
 from iceberg_pyspark.spark.bridge.spark_conditions import comparable_predicate_of
 from iceberg_pyspark.spark.rows.spark_types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema

@@ -33,13 +33,21 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.call_arguments import ParquetRelation, SelectedColumn
 from iceberg_pyspark.spark.bridge.scan_relations import PlanRequest
-from iceberg_pyspark.spark.native_read import position_bitmaps
+from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
     ROW_INDEX,
     NativeColumns,
     alias_column,
     constant_ids,
+)
+from iceberg_pyspark.spark.native_read.deleted_rows import (
+    PositionDeletes,
+    bitmap_bytes,
+    chunks,
+    position_places,
+    serialized_bitmaps,
+    vector_places,
 )
 from iceberg_pyspark.spark.native_read.equality_joins import (
     DATA_SEQUENCE_NUMBER,
@@ -50,21 +58,22 @@ from iceberg_pyspark.spark.native_read.equality_joins import (
     key_ids,
     read_deleted_keys,
 )
-from iceberg_pyspark.spark.native_read.file_relation import ORDINAL
+from iceberg_pyspark.spark.native_read.file_layout import key_columns
 from iceberg_pyspark.spark.native_read.filter_conditions import condition_of
-from iceberg_pyspark.spark.native_read.grouping import key_columns
-from iceberg_pyspark.spark.native_read.position_bitmaps import (
-    bitmap_bytes,
-    chunks,
-    serialized_bitmaps,
+from iceberg_pyspark.spark.native_read.reader_groups import (
+    DeletedRows,
+    FileGroups,
+    ReadColumns,
+    bounded_dates,
+    group_files,
 )
-from iceberg_pyspark.spark.native_read.position_delete_files import PositionDeletes, position_places
-from iceberg_pyspark.spark.native_read.read_columns import ReadColumns, bounded_dates
-from iceberg_pyspark.spark.native_read.reader_groups import DeletedRows, FileGroups, group_files
-from iceberg_pyspark.spark.native_read.relations import Relations, format_of, row_count
-from iceberg_pyspark.spark.native_read.scan_request import EVERY_COLUMN, ScanRequest
-from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
-from iceberg_pyspark.spark.native_read.vector_locations import vector_places
+from iceberg_pyspark.spark.native_read.relations import (
+    ORDINAL,
+    Relations,
+    SplitOffsets,
+    format_of,
+    row_count,
+)
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
@@ -76,6 +85,36 @@ from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.scan_credentials import with_scan_credentials
 from iceberg_pyspark.table.reading.table_scan import TableScan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanCondition:
+    """One of a query's conditions on the rows of a scan; the query evaluates all of them."""
+
+    predicate: Predicate | None
+    """The bound predicate of exactly the rows that fulfil the condition, or None without one."""
+
+    columns: frozenset[str]
+    """The columns of the scan that the condition needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanRequest:
+    """The conditions of a query, and what it does with the rows."""
+
+    conditions: Sequence[ScanCondition] = ()
+    required_columns: frozenset[str] | None = None
+    """The columns that are needed for more than conditions; None means all columns."""
+
+    limit: int | None = None
+    """The greatest number of rows that the query takes, which may be any rows."""
+
+    grouped: bool = False
+    """Whether files of equal partition values form one group."""
+
+
+_EVERY_COLUMN = ScanRequest()
+
 
 T = TypeVar("T")
 
@@ -111,7 +150,7 @@ class NativeScan:
         key: str,
         row_filter: Predicate = _EVERY_ROW,
         storage: Mapping[str, str] | None = None,
-        request: ScanRequest = EVERY_COLUMN,
+        request: ScanRequest = _EVERY_COLUMN,
     ) -> None:
         """`bridge` makes the JVM's side of the scan; `key` is equal for equal scans.
 
@@ -181,7 +220,7 @@ class NativeScan:
                 file_chunks = chunks(
                     alike,
                     lambda file: bitmap_bytes(file[1]),
-                    position_bitmaps.MAX_BROADCAST_BYTES,
+                    deleted_rows.MAX_BROADCAST_BYTES,
                 )
                 for number, chunk in enumerate(file_chunks):
                     parts.append(part_of(chunk, constants, f"{name}{number}"))
@@ -199,7 +238,7 @@ class NativeScan:
         every += files.with_positions
         kinds = self._by_constants(every, lambda file: file[0])
         size = sum(bitmap_bytes(bitmap) for _, bitmap in files.with_positions)
-        if len(kinds) != 1 or size > position_bitmaps.MAX_BROADCAST_BYTES:
+        if len(kinds) != 1 or size > deleted_rows.MAX_BROADCAST_BYTES:
             return None
         self._relations.group_keys = key_columns(self._scan.metadata, [task for task, _ in every])
         ((constants, _),) = kinds
@@ -275,11 +314,11 @@ class NativeScan:
             plan=plan, not_deleted=self._not_deleted(plan, [deleted for _, deleted in files])
         )
 
-    def _not_deleted(self, plan: Any, deleted_rows: Sequence[DeletedRows]) -> Any:
+    def _not_deleted(self, plan: Any, deletes: Sequence[DeletedRows]) -> Any:
         """Return the condition that a plan's rows are not deleted, or None if no row is deleted."""
-        bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted_rows]
-        vectors = [d if isinstance(d, DeletionVector) else None for d in deleted_rows]
-        positions = [d if isinstance(d, PositionDeletes) else None for d in deleted_rows]
+        bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deletes]
+        vectors = [d if isinstance(d, DeletionVector) else None for d in deletes]
+        positions = [d if isinstance(d, PositionDeletes) else None for d in deletes]
         conditions = []
         if any(bitmaps):
             blob, wide = serialized_bitmaps(bitmaps)
@@ -302,7 +341,7 @@ class NativeScan:
     ) -> Part:
         """Return the part of files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
-        deleted_rows = [deleted for _, deleted in files]
+        deletes = [deleted for _, deleted in files]
         ids = key_ids(tasks)
         columns = self._columns.of(constants, ids, format_of(tasks))
         deleted_keys = (
@@ -318,7 +357,7 @@ class NativeScan:
         if any(d.scoped for d in deleted_keys):
             file_constants.append(PARTITION_ORDINAL)
             extras.append(alias_column(PARTITION_ORDINAL, PARTITION_ORDINAL))
-        if any(deleted_rows):
+        if any(deletes):
             file_constants.append(ORDINAL)
             extras += _PLACE_OF_ROW
         relation, files = self._relations.describe(columns, tasks, file_constants, name)
@@ -326,7 +365,7 @@ class NativeScan:
         plan = self._bridge.analyse(frame)
         return Part(
             plan=plan,
-            not_deleted=self._not_deleted(plan, deleted_rows),
+            not_deleted=self._not_deleted(plan, deletes),
             anti_joins=tuple(
                 self._bridge.analyse(anti_join(self._spark, frame, d)) for d in deleted_keys
             ),

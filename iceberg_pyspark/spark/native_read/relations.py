@@ -1,26 +1,166 @@
-"""Relations over the files of a scan: their description for the JVM, and the table of files."""
+"""Relations over the files of a scan: their description for the JVM, and the table of files.
+
+A constant has the same value for all rows of a file; Spark's reader returns it beside the columns
+that it reads. Constants have Arrow types here and the corresponding Spark types in the JVM.
+
+Spark's reader assigns a row group to the split that has the group's middle. A split without the
+middle of any row group costs a task and the requests for a footer, and returns no row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
 from iceberg_pyspark.spark.bridge.call_arguments import ParquetRelation
-from iceberg_pyspark.spark.native_read.columns import NativeColumns
-from iceberg_pyspark.spark.native_read.equality_joins import PartitionOrdinals
-from iceberg_pyspark.spark.native_read.file_relation import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.columns import (
+    CONSTANT_FILE,
+    CONSTANT_FIRST_ROW_ID,
+    CONSTANT_SEQUENCE,
+    CONSTANT_SPEC_ID,
+    CONSTANTS_OF_CHANGE,
+    ConstantColumn,
+    NativeColumns,
+    constant_values,
+)
+from iceberg_pyspark.spark.native_read.equality_joins import PARTITION_ORDINAL, PartitionOrdinals
+from iceberg_pyspark.spark.native_read.file_layout import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
-from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
-from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
+from iceberg_pyspark.spark.native_read.reader_differences import Mask, Numbers
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.metadata_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.reading.table_scan import TableScan
+
+LOCATION = "location"
+FILE_SIZE = "file_size_in_bytes"
+SPLIT_OFFSETS = "split_offsets"
+ORDINAL = "__ice_ord"
+"""The constant that is a file's index in the table; a part's bitmaps are in the same order."""
+
+
+class FileFacts:
+    """A source of columns with facts about a scan's files."""
+
+    def __init__(
+        self,
+        specs: Mapping[int, PartitionSpec],
+        scopes: PartitionOrdinals,
+        constants: Mapping[str, ConstantColumn],
+    ) -> None:
+        """`constants` are the constants that are columns of the table."""
+        self._specs = specs
+        self._scopes = scopes
+        self._constants = constants
+
+    def column(self, name: str, tasks: Sequence[ScanTask]) -> pa.Array:
+        """Return the constant's value for each file."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return pa.array(
+                constant_values(self._specs, tasks, constant.field_id), arrow_type(constant.type)
+            )
+        type_, values = _CONSTANTS[name]
+        return pa.array(values(self._scopes, tasks), type_)
+
+
+_Values = Callable[[PartitionOrdinals, Sequence[ScanTask]], Sequence[object]]
+_CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
+    ORDINAL: (pa.int32(), lambda _, tasks: range(len(tasks))),
+    CONSTANT_FILE: (pa.string(), lambda _, tasks: [t.file_path for t in tasks]),
+    CONSTANT_SPEC_ID: (pa.int32(), lambda _, tasks: [t.spec_id for t in tasks]),
+    CONSTANT_FIRST_ROW_ID: (pa.int64(), lambda _, tasks: [t.first_row_id for t in tasks]),
+    CONSTANT_SEQUENCE: (pa.int64(), lambda _, tasks: [t.data_sequence_number for t in tasks]),
+    PARTITION_ORDINAL: (pa.int32(), lambda scopes, tasks: [scopes.of(t) for t in tasks]),
+    CONSTANTS_OF_CHANGE[CHANGE_TYPE.field_id]: (
+        pa.string(),
+        lambda _, tasks: [t.change and t.change.type for t in tasks],
+    ),
+    CONSTANTS_OF_CHANGE[CHANGE_ORDINAL.field_id]: (
+        pa.int32(),
+        lambda _, tasks: [t.change and t.change.ordinal for t in tasks],
+    ),
+    CONSTANTS_OF_CHANGE[COMMIT_SNAPSHOT_ID.field_id]: (
+        pa.int64(),
+        lambda _, tasks: [t.change and t.change.snapshot_id for t in tasks],
+    ),
+}
+
+
+def files_table(
+    locations: Sequence[str],
+    sizes: pa.Array,
+    split_offsets: pa.Array,
+    file_constants: Mapping[str, pa.Array],
+    keys: Mapping[str, pa.Array],
+) -> pa.RecordBatch:
+    """Return a table of files with the JVM's locations; constants and keys have distinct names.
+
+    `sizes` are in bytes; `split_offsets` are those of `SplitOffsets`.
+    """
+    columns = {
+        LOCATION: pa.array(locations, pa.string()),
+        FILE_SIZE: sizes,
+        SPLIT_OFFSETS: split_offsets,
+        **file_constants,
+        **keys,
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+_OFFSETS = pa.list_(pa.int64())
+
+
+class SplitOffsets:
+    """The split offsets of the planned files of a scan, by path."""
+
+    def __init__(self, entries: Iterable[pa.Table]) -> None:
+        """Each table of `entries` is as in `spec/entry_columns.py`."""
+        tables = list(entries)
+        self._paths = _column(tables, "file_path", pa.string())
+        self._offsets = _column(tables, "split_offsets", _OFFSETS)
+
+    def of(self, paths: Sequence[str], sizes: pa.Array, file_format: FileFormat) -> pa.Array:
+        """Return the usable offsets of each file, null for a file without any.
+
+        Offsets are usable if the file is a Parquet file, and if they ascend and are within the
+        file, as in `planning/split_pack.py`. `sizes` are in bytes.
+        """
+        if not paths or file_format != "parquet":
+            return pa.nulls(len(paths), _OFFSETS)
+        rows = pc.index_in(pa.array(paths, pa.string()), value_set=self._paths)
+        offsets = self._offsets.take(rows).combine_chunks()
+        usable = _are_usable(offsets, sizes.to_numpy())
+        return offsets.take(pa.array(np.arange(len(paths)), mask=~usable))
+
+
+def _column(tables: Sequence[pa.Table], name: str, type_: pa.DataType) -> pa.ChunkedArray:
+    # Avro, Parquet and a catalog's server give lists with different names of their elements.
+    chunks = [chunk for table in tables for chunk in table[name].cast(type_).chunks]
+    return pa.chunked_array(chunks, type_)
+
+
+def _are_usable(offsets: pa.ListArray, sizes: Numbers) -> Mask:
+    counts = offsets.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(sizes)), counts)
+    # A missing offset becomes -1, which is outside of every file.
+    begins = offsets.flatten().fill_null(-1).to_numpy(zero_copy_only=False)
+    usable: Mask = (counts > 0) & (counts <= MAX_RANGES_OF_A_FILE)
+    usable[row[(begins < 0) | (begins >= sizes[row])]] = False
+    usable[row[1:][(begins[1:] <= begins[:-1]) & (row[1:] == row[:-1])]] = False
+    return usable
+
 
 _MAX_ROWS = 2**40
 

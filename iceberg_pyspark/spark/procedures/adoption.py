@@ -20,8 +20,12 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
-from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable, session_table
+from iceberg_pyspark.spark.bridge.session_tables import (
+    SESSION_CATALOG,
+    SessionTable,
+    folder_exists,
+    session_table,
+)
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Row, Run
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.manifests import DataFileFormat

@@ -13,16 +13,15 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.display import escape_text
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.cached_rows import recache_table
-from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.bridge.protocol.procedure_messages import (
+from iceberg_pyspark.spark.bridge.jvm import Bridge, recache_table
+from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     Argument,
     ProcedureArgument,
     ProcedureDefinition,
     ProcedureRows,
 )
 from iceberg_pyspark.spark.job_progress import described_jobs
-from iceberg_pyspark.spark.procedures import adoption, maintenance, migrate, snapshot_procedures
+from iceberg_pyspark.spark.procedures import adoption, migrate, table_procedures
 from iceberg_pyspark.spark.procedures.procedure_run import (
     NoTableToCallError,
     ProcedureRun,
@@ -43,9 +42,8 @@ _log = get_logger(__name__)
 SYSTEM = "system"
 RUNS: Mapping[str, Run] = {
     **adoption.RUNS,
-    **maintenance.RUNS,
     **migrate.RUNS,
-    **snapshot_procedures.RUNS,
+    **table_procedures.RUNS,
 }
 """The functions of all procedures by name."""
 

@@ -23,20 +23,18 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
-from iceberg_pyspark.spark.bridge.session_table_entries import (
+from iceberg_pyspark.spark.bridge.session_tables import (
     EXTERNAL,
+    SESSION_CATALOG,
+    SessionTable,
     check_can_be_dropped,
+    current_namespace,
     drop_table,
     folder_exists,
     remove_empty_folder,
     rename_table,
     session_table_exists,
     set_table_type,
-)
-from iceberg_pyspark.spark.bridge.session_tables import (
-    SESSION_CATALOG,
-    SessionTable,
-    current_namespace,
 )
 from iceberg_pyspark.spark.procedures.adoption import (
     MigratedTable,

@@ -18,7 +18,10 @@ from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     CatalogOpen,
     CatalogRequest,
     NamespaceRequest,
+    ProcedureCall,
+    ProcedureRows,
     TableRequest,
+    ViewChange,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Failure,
@@ -32,22 +35,20 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
     decode_request,
     response_text,
 )
-from iceberg_pyspark.spark.bridge.protocol.procedure_messages import ProcedureCall, ProcedureRows
 from iceberg_pyspark.spark.bridge.protocol.source_messages import ParsedStatement, StatementParse
 from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     TableDefinition,
     TableRename,
     TableSelect,
 )
-from iceberg_pyspark.spark.bridge.protocol.view_messages import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.scan_requests import (
     scan_aggregate,
     scan_plan,
     scan_runtime_filter,
     scan_statistics,
 )
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import (
     renew_credentials,
     source_hidden_columns,
@@ -60,8 +61,8 @@ from iceberg_pyspark.spark.requests.write_requests import (
     table_truncate,
     write_run,
 )
+from iceberg_pyspark.spark.sql_catalog.alter_table import statement_parse
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
-from iceberg_pyspark.spark.sql_catalog.statements import statement_parse
 
 AnyRequest = TypeVar("AnyRequest", bound=Request)
 AnyCatalogRequest = TypeVar("AnyCatalogRequest", bound=CatalogRequest)

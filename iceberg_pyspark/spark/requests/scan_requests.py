@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.protocol.messages import text_of
+from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, text_of
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
     PlannedScan,
@@ -30,7 +30,6 @@ from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     ScanStatistics,
     TableStatistics,
 )
-from iceberg_pyspark.spark.bridge.protocol.value_messages import Expression, Operator
 from iceberg_pyspark.spark.bridge.scan_relations import PlanRequest
 from iceberg_pyspark.spark.bridge.spark_conditions import (
     comparable_predicate_of,
@@ -42,12 +41,15 @@ from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows, spark_column_statistics
 from iceberg_pyspark.spark.native_read.change_scan import changes_parts
 from iceberg_pyspark.spark.native_read.filter_conditions import is_exact, remaining_locations
-from iceberg_pyspark.spark.native_read.native_scan import NativeScan, Part
-from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
-from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
-from iceberg_pyspark.spark.rows.spark_types import struct_from_json
-from iceberg_pyspark.spark.storage.location_settings import with_location_settings
+from iceberg_pyspark.spark.native_read.native_scan import (
+    NativeScan,
+    Part,
+    ScanCondition,
+    ScanRequest,
+)
+from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
+from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, struct_from_json
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NotFoundError, StorageError
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.features import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.source_messages import (
     CredentialsRenew,
     ExistingTable,
@@ -28,12 +28,11 @@ from iceberg_pyspark.spark.bridge.protocol.source_messages import (
 from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
 from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
-from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
-from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
+from iceberg_pyspark.spark.rows.spark_types import hidden_columns, to_spark_schema
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
 from iceberg_pyspark.spark.storage.hadoop_options import GOOGLE_CONNECTOR, credential_options
-from iceberg_pyspark.spark.storage.store_renewal import renewed_properties
+from iceberg_pyspark.spark.storage.jvm_access import renewed_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
 from iceberg_pyspark.storage.credentials.credential_renewal import end_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
-from iceberg_pyspark.spark.bridge.cached_rows import recache_table
+from iceberg_pyspark.spark.bridge.jvm import recache_table
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.write_messages import (
     DmlRun,
@@ -14,16 +14,15 @@ from iceberg_pyspark.spark.bridge.protocol.write_messages import (
     WriteRun,
 )
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import options_in_session
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
-from iceberg_pyspark.spark.row_level.self_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.statement import read_statement
+from iceberg_pyspark.spark.row_level.target import table_to_pin
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
-from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
-from iceberg_pyspark.spark.write.context import with_distribution
-from iceberg_pyspark.spark.write.frame_writer import write_files
+from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write, write_files
+from iceberg_pyspark.spark.write.distribution import with_distribution
 from iceberg_pyspark.sql_text.names import parse_levels
 
 _ACKNOWLEDGEMENT = Acknowledgement()

@@ -1,6 +1,8 @@
 """The task of a row-level operation: writes new rows, and collects the positions of old rows.
 
-The task runs on executors, and returns only file names, bitmaps and counts (`TaskChanges`).
+A row of the changes has an operation, the position of the target row that it changes (null if there
+is none), and the values of the row to write, if any. The task runs on executors, which import this
+module, and returns only file names, bitmaps and counts (`TaskChanges`).
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +21,31 @@ from pyroaring import BitMap64
 from iceberg_pyspark.arrow.read.position_deletes import positions_by_path
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVE_OPS, WRITE_OPS, Op
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
+
+OP = "__ice_op"
+FILE = "__ice_file"
+POS = "__ice_pos"
+
+
+class Op(IntEnum):
+    """The operation on a row."""
+
+    DELETE = 0
+    UPDATE = 1
+    INSERT = 2
+    COPY = 3
+    """The row is written again unchanged, because its file is rewritten."""
+    KEEP_UNCHANGED = 4
+    """A source row matched the row without changing it; a second match is still an error."""
+
+
+WRITE_OPS = (Op.UPDATE, Op.INSERT, Op.COPY)
+_REMOVE_OPS = (Op.DELETE, Op.UPDATE)
+
+ClauseOp: TypeAlias = Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
+"""The operations that a clause of a MERGE may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +129,7 @@ class _Positions:
             if count_by_op[op]:
                 self.counts[op] = self.counts.get(op, 0) + int(count_by_op[op])
         has_position = ~np.asarray(batch.column(POS).is_null())
-        is_removed = np.isin(ops, REMOVE_OPS) & has_position
+        is_removed = np.isin(ops, _REMOVE_OPS) & has_position
         self._add(batch, is_removed, self.removed_positions)
         self._add(batch, has_position & ~is_removed, self.unchanged_positions)
 

@@ -17,16 +17,14 @@ from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.spark_conditions import exact_predicate_of
-from iceberg_pyspark.spark.row_level.assignments import Assignments, Rows
-from iceberg_pyspark.spark.row_level.change_columns import Op
-from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
-from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.change_frame import Assignments, Change, Rows, change_frame
+from iceberg_pyspark.spark.row_level.change_task import Op
 from iceberg_pyspark.spark.row_level.key_range import (
     Source,
     prune_by_key_range,
     subqueries_of,
 )
-from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spark.row_level.operation import Mode, OperationName, RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.reading.whole_files import FileSelection, select_files
 

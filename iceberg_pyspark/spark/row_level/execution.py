@@ -21,20 +21,24 @@ from iceberg_pyspark.changes.snapshot_changes import OverwriteFiles, RowDelta, S
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.row_level.change_columns import Op
-from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
+from iceberg_pyspark.spark.row_level.change_task import Op
 from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
-from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
+from iceberg_pyspark.spark.row_level.operation import (
+    Mode,
+    Operation,
+    RowChanges,
+    conflict_checks,
+    mode_of,
+)
 from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
-from iceberg_pyspark.spark.row_level.self_reads import OtherStateError
 from iceberg_pyspark.spark.row_level.target import (
+    OtherStateError,
     RowLevelSession,
     Target,
     TargetRead,
     pin_table,
 )
-from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
-from iceberg_pyspark.spark.write.settings import write_settings
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
 from iceberg_pyspark.table.commits.row_deletes import deleted_before, write_row_deletes

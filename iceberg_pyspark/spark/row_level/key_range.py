@@ -26,8 +26,8 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spark.bridge.call_arguments import StatementExpression
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
-from iceberg_pyspark.spark.bridge.row_values import StatementExpression
 from iceberg_pyspark.spark.bridge.spark_conditions import inclusive_predicate_of
 from iceberg_pyspark.spark.row_level.target import Target
 

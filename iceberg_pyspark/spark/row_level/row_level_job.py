@@ -17,14 +17,12 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.row_level.change_columns import Op
-from iceberg_pyspark.spark.row_level.change_task import ChangeTask, TaskChanges
-from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.change_task import ChangeTask, Op, TaskChanges
+from iceberg_pyspark.spark.row_level.operation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.write.context import context_and_distribution
-from iceberg_pyspark.spark.write.distribution import distribute_and_sort
+from iceberg_pyspark.spark.write.distribution import context_and_distribution, distribute_and_sort
 from iceberg_pyspark.spark.write.file_job import run_writing_job
-from iceberg_pyspark.spark.write.settings import WriteSettings
+from iceberg_pyspark.spark.write.resolved_write import WriteSettings
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
@@ -102,7 +100,7 @@ def run_job(
     writes_rows: bool,
     needs_no_rebalance: Callable[[], bool],
 ) -> TouchedRows:
-    """Run the job that carries out the changes of a frame (`change_columns.py`).
+    """Run the job that carries out the changes of a frame (`change_task.py`).
 
     `needs_no_rebalance` says whether the changes need no rebalancing; it is only called if they
     might.

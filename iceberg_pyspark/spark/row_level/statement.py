@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.spark.bridge.call_arguments import StatementExpression, Value
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
 from iceberg_pyspark.spark.bridge.protocol.write_messages import AnalysedAction, AnalysedAssignment
-from iceberg_pyspark.spark.bridge.row_values import StatementExpression, Value
-from iceberg_pyspark.spark.row_level.assignments import ColumnPath
-from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
+from iceberg_pyspark.spark.row_level.change_frame import ColumnPath
+from iceberg_pyspark.spark.row_level.change_task import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import Operation

@@ -1,16 +1,35 @@
-"""ALTER TABLE: converts Spark's changes to changes of the table, made in one commit."""
+"""ALTER TABLE: converts Spark's changes to changes of the table, made in one commit.
+
+Spark stores the text of a default and evaluates it in every write; Iceberg stores one value
+(specification, "Default Values"), so only literals are supported.
+
+Iceberg's own statements pass through Spark: a parser in front of Spark's parser
+(`bridge/java/extensions/`) sends each statement to Python, which makes it a change of a table
+property. So Spark resolves the table as in every ALTER TABLE, and passes the change to the
+catalog's `table.alter`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spark.bridge.protocol.table_change_messages import (
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.literals import place_literal
+from iceberg_pyspark.spark.bridge.protocol.messages import LiteralValue
+from iceberg_pyspark.spark.bridge.protocol.source_messages import (
+    ParsedStatement,
+    StatementParse,
+    SyntaxProblem,
+)
+from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     AddColumn,
     ColumnChange,
+    ColumnDefault,
     DeleteColumn,
     OtherChange,
     RemoveProperty,
@@ -23,12 +42,77 @@ from iceberg_pyspark.spark.bridge.protocol.table_change_messages import (
     UpdatePosition,
     UpdateType,
 )
+from iceberg_pyspark.spark.bridge.spark_conditions import literal_value
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
-from iceberg_pyspark.spark.sql_catalog.column_defaults import default_value
-from iceberg_pyspark.spec.types import PrimitiveType, Type
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    PrimitiveType,
+    StringType,
+    TimestamptzNsType,
+    TimestamptzType,
+    Type,
+)
+from iceberg_pyspark.sql_text.extensions import (
+    ExtensionSyntaxError,
+    extension_statement,
+    parse_clause,
+)
+from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.commits.pending_changes import UpdateProperties, UpdateSchema
 from iceberg_pyspark.table.commits.transaction import Transaction
+from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
+
+
+def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
+    """Return the schema with a default for each column; None in `defaults` means no default."""
+    fields = []
+    for f, default in zip(schema.fields, defaults, strict=True):
+        value = _default_value(f.name, f.type, default)
+        fields.append(replace(f, initial_default=value, write_default=value))
+    return replace(schema, fields=tuple(fields))
+
+
+def _default_value(column: str, type_: object, default: ColumnDefault | None) -> Any:
+    """Return a default as a value of the column's type; raise `InvalidRequestError`."""
+    if default is None:
+        return None
+    if default.value is None:
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {default.sql} is not a literal; write a literal, because "
+            "Iceberg stores a value, not an expression"
+        )
+    if not isinstance(type_, PrimitiveType):
+        if isinstance(default.value, LiteralValue) and default.value.value is None:
+            return None
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {default.sql}: only NULL can be the default of a column "
+            f"of type {type_}"
+        )
+    literal = literal_value(default.value)
+    if literal is None:
+        return None
+    if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
+        raise InvalidRequestError(
+            f"column '{column}': write DEFAULT TIMESTAMP {default.sql}, so that the session's "
+            "time zone is known"
+        )
+    if isinstance(type_, StringType) and not isinstance(literal, str):
+        raise _no_value(column, type_, default)
+    try:
+        bound = place_literal(type_, literal)
+    except (TypeError, ValueError) as e:
+        raise _no_value(column, type_, default) from e
+    if bound.where != "at":
+        raise _no_value(column, type_, default)
+    return bound.value
+
+
+def _no_value(column: str, type_: object, default: ColumnDefault) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"column '{column}': DEFAULT {default.sql} is not a value of type {type_}"
+    )
+
 
 _LOCATION = "location"
 _SHOWN_ONLY = {
@@ -113,7 +197,7 @@ def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
             _move(schema, c.path, c.position)
         case UpdateDefault():
             type_ = schema.schema.find(column).type
-            schema.update_default(column, default_value(column, type_, c.column_default))
+            schema.update_default(column, _default_value(column, type_, c.column_default))
 
 
 def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
@@ -126,7 +210,7 @@ def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
         parent=".".join(above),
         required=not c.nullable,
         doc=c.comment,
-        default=default_value(column, type_, c.column_default),
+        default=_default_value(column, type_, c.column_default),
     )
     if c.position is not None:
         _move(schema, c.path, c.position)
@@ -153,3 +237,45 @@ def _iceberg_type(text: str) -> Type:
     field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
     struct = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
     return from_spark_schema(struct).fields[0].type
+
+
+STATEMENT_PROPERTY = "iceberg_pyspark.statement"
+"""The property that carries a statement; no table has such a property."""
+
+
+def statement_parse(request: StatementParse) -> ParsedStatement:
+    """Return the parsed statement for the parser in front of Spark's parser."""
+    statement = extension_statement(request.text)
+    if statement is None:
+        return ParsedStatement()
+    table = tuple(statement.table)
+    try:
+        parse_clause(request.text, statement.offset)
+    except ExtensionSyntaxError as e:
+        problem = SyntaxProblem(
+            near=e.near, expectation=e.expectation, line=e.line, position=e.position
+        )
+        return ParsedStatement(table=table, problem=problem)
+    return ParsedStatement(
+        table=table,
+        quoted_table=quoted_name(statement.table),
+        property=STATEMENT_PROPERTY,
+        clause=request.text[statement.offset :],
+    )
+
+
+def statement_in(changes: Sequence[TableChange]) -> str | None:
+    """Return the Iceberg statement that is carried by a change of an ALTER TABLE, or None."""
+    for c in changes:
+        if isinstance(c, SetProperty) and c.key == STATEMENT_PROPERTY:
+            return c.value
+    return None
+
+
+def run_statement(table: Table, text: str, offset: int = 0) -> None:
+    """Carry out the clause that begins at an offset of a text."""
+    try:
+        clause = parse_clause(text, offset)
+    except ExtensionSyntaxError as e:
+        raise InvalidRequestError(f"table {table.identifier}: {e}: {text}") from e
+    run_clause(table, clause)

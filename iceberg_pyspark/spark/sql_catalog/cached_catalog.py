@@ -26,7 +26,7 @@ from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate
-from iceberg_pyspark.spark.options.option_values import flag_option, number_option
+from iceberg_pyspark.spark.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.lru_map import LruMap

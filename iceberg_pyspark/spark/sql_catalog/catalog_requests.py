@@ -27,6 +27,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spark.bridge.features import package_version
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     CatalogHandle,
@@ -40,17 +41,22 @@ from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     NamespaceProperties,
     Namespaces,
     NamespacesList,
-    TableRequest,
-)
-from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
-from iceberg_pyspark.spark.bridge.protocol.procedure_messages import (
     ProcedureCall,
     ProcedureDefinition,
     ProcedureLoad,
     ProcedureNames,
     ProcedureRows,
     ProceduresList,
+    TableRequest,
+    ViewChange,
+    ViewDefinition,
+    ViewDescribe,
+    ViewDescription,
+    ViewLoad,
+    ViewNames,
+    ViewsList,
 )
+from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     DropResult,
     StagedAbort,
@@ -68,30 +74,24 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.bridge.protocol.view_messages import (
-    ViewChange,
-    ViewDefinition,
-    ViewDescribe,
-    ViewDescription,
-    ViewLoad,
-    ViewNames,
-    ViewsList,
-)
-from iceberg_pyspark.spark.bridge.session_description import package_version
-from iceberg_pyspark.spark.options.option_values import snapshot_bounds
+from iceberg_pyspark.spark.option_values import snapshot_bounds
 from iceberg_pyspark.spark.procedures.call_statement import (
     call_procedure,
     procedure_definition,
     procedure_names,
 )
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
+from iceberg_pyspark.spark.sql_catalog.alter_table import (
+    alter_table,
+    run_statement,
+    statement_in,
+    with_defaults,
+)
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     invalidate_table,
     load_for_query,
     with_table_cache,
 )
-from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
     abort_staged_table,
@@ -99,17 +99,16 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     stage_new,
     stage_replacement,
 )
-from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
 from iceberg_pyspark.spark.sql_catalog.table_definitions import (
     definition_of_snapshot,
     table_definition,
 )
 from iceberg_pyspark.spark.sql_catalog.view_requests import (
+    change_view,
     description_rows,
     view_definition,
     view_names,
 )
-from iceberg_pyspark.spark.sql_catalog.view_statements import change_view
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -18,8 +18,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.table_states import new_handle
 from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
-from iceberg_pyspark.spark.write.resolved_write import resolve_write
-from iceberg_pyspark.spark.write.settings import write_settings
+from iceberg_pyspark.spark.write.resolved_write import resolve_write, write_settings
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.commits.commit import (

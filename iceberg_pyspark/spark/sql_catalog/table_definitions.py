@@ -9,10 +9,16 @@ import msgspec
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
-from iceberg_pyspark.spark.native_read.reported_partitioning import spark_partitioning
-from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
-from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
-from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.native_read.scan_definition import (
+    UNKNOWN_TOTAL,
+    relation_definition,
+    spark_partitioning,
+)
+from iceberg_pyspark.spark.rows.spark_types import (
+    hidden_columns,
+    shown_spark_schema,
+    to_spark_schema,
+)
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.default_expressions import with_shown_defaults
 from iceberg_pyspark.spec.schema import Schema

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.spark.bridge.file_systems import (
+from iceberg_pyspark.spark.bridge.features import (
     AZURE_IN_TASKS,
     GOOGLE_IN_TASKS,
     S3A_IN_TASKS,

@@ -3,15 +3,21 @@
 If the JVM has no file system for the scheme (pyspark lacks hadoop-aws, for example), or a storage
 property has no Hadoop option, Python reads and writes the files. Python also reads local files
 whose names do not exist in the JVM's locale.
+
+Tasks of the JVM renew credentials by a handle that they send to the driver, which asks the source
+that the catalog registered (`storage/credentials/credential_renewal.py`), so many tasks cause one
+request to the catalog's server.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.file_systems import (
+from iceberg_pyspark.spark.bridge.features import (
     AZURE_IN_TASKS,
     GOOGLE_IN_TASKS,
     S3A_IN_TASKS,
@@ -26,8 +32,13 @@ from iceberg_pyspark.spark.storage.hadoop_options import (
     scheme_options,
     without_file_system_cache,
 )
-from iceberg_pyspark.spark.storage.store_renewal import register_store
-from iceberg_pyspark.storage.credentials.credential_renewal import end_of, lasting_properties
+from iceberg_pyspark.storage.credentials.credential_renewal import (
+    RENEWAL,
+    CredentialSource,
+    end_of,
+    lasting_properties,
+    source_of,
+)
 from iceberg_pyspark.storage.credentials.remote_signing import (
     REMOTE_SIGNING_ENABLED,
     is_signed_remotely,
@@ -35,6 +46,39 @@ from iceberg_pyspark.storage.credentials.remote_signing import (
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.files.places import REMOTE_SCHEMES
+from iceberg_pyspark.storage.lru_map import LruMap
+
+_log = get_logger(__name__)
+
+_stores: LruMap[str, tuple[str, Mapping[str, str], CredentialSource]] = LruMap(1000)
+
+
+def _register_store(location: str, properties: Mapping[str, str]) -> str | None:
+    """Return the handle of a location's store, or None if its credentials cannot be renewed.
+
+    `properties` are the table's storage properties. The handle is equal for equal sources and
+    stores, and cannot be guessed.
+    """
+    source = source_of(properties)
+    if source is None:
+        return None
+    bucket = location.partition("://")[2].partition("/")[0]
+    handle = hashlib.sha256(f"{bucket}\n{properties[RENEWAL]}".encode()).hexdigest()
+    _stores.put(handle, (location, properties, source))
+    return handle
+
+
+def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
+    """Return a location in the store, and its properties with current credentials.
+
+    Raises an `IcebergError` if there are none.
+    """
+    store = _stores.get(handle)
+    if store is None:
+        raise StorageError("the driver has no source of new credentials for this store")
+    location, properties, source = store
+    return location, properties_at(location, source.renew(properties))
+
 
 _PYTHON_SERVES = "Python reads and writes there"
 _NOT_ALL = "the JVM cannot be given all storage properties for"
@@ -46,7 +90,6 @@ _HADOOP_PACKAGES = {
     "abfss": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
 }
 
-_log = get_logger(__name__)
 _warnings: set[str] = set()
 
 
@@ -190,7 +233,7 @@ class NativeStorage:
         end_s = end_of(properties)
         if end_s is None:
             return None
-        handle = register_store(location, self._properties)
+        handle = _register_store(location, self._properties)
         if handle is None:
             reason = "their catalog offers no renewal in this process"
             _warn_of_end(location.partition("://")[0], reason)

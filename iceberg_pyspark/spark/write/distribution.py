@@ -3,27 +3,33 @@
 The modes and their defaults are the reference implementation's (`write.distribution-mode`): `range`
 for a sorted table, `hash` for a partitioned table, else `none`. Rows are rebalanced, not strictly
 distributed: Spark may merge small groups, and split a group that would take a task too long.
+
+Partition transforms are expressions of Spark's own functions. Equal partition values give equal
+columns, and greater values give greater columns, which is all that distribution and sorting need.
+The numbers are the specification's ("Partition Transforms"), so that a hash of them spreads
+partitions over tasks as evenly as the reference implementation does. The partition of each row is
+determined by `arrow/write/column_transforms.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal, TypeAlias, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.write.transform_expressions import transform_expression
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import (
-    UNSORTED,
-    SortField,
-    SortOrder,
-    partition_sort_fields,
-)
+from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder, partition_sort_fields
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import (
     ADVISORY_PARTITION_SIZE,
     DISTRIBUTION_MODE,
@@ -31,6 +37,7 @@ from iceberg_pyspark.spec.table_properties import (
     PARQUET_COMPRESSION,
 )
 from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
     DayTransform,
     HourTransform,
     IdentityTransform,
@@ -42,6 +49,81 @@ from iceberg_pyspark.spec.transforms import (
     YearTransform,
 )
 from iceberg_pyspark.sql_text.names import quoted_name
+
+_EPOCH_YEAR = 1970
+_MICROS_PER_DAY = 86_400_000_000
+_MICROS_PER_HOUR = 3_600_000_000
+
+
+def _transform_expression(
+    bridge: Bridge, transform: Transform, column: Column, type_: types.Type
+) -> Column:
+    """Return the transform of a column of that type."""
+    match transform:
+        case IdentityTransform():
+            return column
+        case YearTransform():
+            return F.year(_date(column, type_)) - _EPOCH_YEAR
+        case MonthTransform():
+            date = _date(column, type_)
+            return (F.year(date) - _EPOCH_YEAR) * 12 + F.month(date) - 1
+        case DayTransform():
+            return _date(column, type_)
+        case HourTransform() if isinstance(type_, types.TimestamptzType):
+            return _floor_div(F.unix_micros(column), _MICROS_PER_HOUR)
+        case HourTransform():
+            return F.unix_date(column.cast("date")) * 24 + F.hour(column)
+        case TruncateTransform(width):
+            return _truncate(column, type_, width)
+        case BucketTransform(count):
+            bucket = _hash(bridge, column, type_).bitwiseAND(0x7FFFFFFF) % count
+            return F.when(column.isNotNull(), bucket)
+    raise UnsupportedFeatureError(f"rows cannot be distributed by the transform {transform}")
+
+
+def _date(column: Column, type_: types.Type) -> Column:
+    """Return the day in UTC, whatever the session's time zone is."""
+    if isinstance(type_, types.TimestamptzType):
+        days = _floor_div(F.unix_micros(column), _MICROS_PER_DAY)
+        return F.date_from_unix_date(days.cast("int"))
+    return column.cast("date")
+
+
+def _floor_div(column: Column, divisor: int) -> Column:
+    return F.call_function("div", column - F.pmod(column, F.lit(divisor)), F.lit(divisor))
+
+
+def _truncate(column: Column, type_: types.Type, width: int) -> Column:
+    if isinstance(type_, types.StringType | types.BinaryType):
+        return F.substring(column, 1, width)
+    step: int | Decimal = width
+    if isinstance(type_, types.DecimalType):
+        step = Decimal(width).scaleb(-type_.scale)
+    # The lowest values would overflow; they become null and so share a group of rows.
+    return F.try_subtract(column, F.pmod(column, F.lit(step)))
+
+
+def _hash(bridge: Bridge, column: Column, type_: types.Type) -> Column:
+    match type_:
+        case types.StringType():
+            return bridge.writes.murmur3(column, "text")
+        case types.BinaryType() | types.FixedType():
+            return bridge.writes.murmur3(column, "bytes")
+        case types.UUIDType():
+            return bridge.writes.murmur3(F.unhex(F.replace(column, F.lit("-"))), "bytes")
+        case types.DecimalType():
+            return bridge.writes.murmur3(column, "decimal")
+        case types.DateType():
+            return bridge.writes.murmur3(F.unix_date(column).cast("long"), "long")
+        case types.TimestamptzType():
+            return bridge.writes.murmur3(F.unix_micros(column), "long")
+        case types.TimestampType():
+            return bridge.writes.murmur3(column, "long")
+        case types.TimeType():
+            micros = F.time_diff("microsecond", F.lit("00:00:00").cast("time(6)"), column)
+            return bridge.writes.murmur3(micros, "long")
+    return bridge.writes.murmur3(column.cast("long"), "long")
+
 
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
@@ -214,7 +296,7 @@ def transform_of_field(
 ) -> Column:
     """Return the transform of a table's column, for rows with the table's columns."""
     column = column_of(source_id, schema)
-    return transform_expression(bridge, transform, column, schema.field_by_id[source_id].type)
+    return _transform_expression(bridge, transform, column, schema.field_by_id[source_id].type)
 
 
 def column_of(field_id: int, schema: Schema) -> Column:
@@ -225,3 +307,35 @@ def column_of(field_id: int, schema: Schema) -> Column:
         path.insert(0, schema.field_by_id[parent].name)
         parent = schema.parent_by_id.get(parent)
     return F.col(quoted_name(path))
+
+
+def context_and_distribution(
+    write: ResolvedWrite, metadata: TableMetadata | None = None
+) -> tuple[WriteContext, WriteDistribution]:
+    """Return context and distribution for the options' spec and sort order, or the table's."""
+    context = write.context(metadata)
+    options = write.settings.options
+    order = _sort_order(write.table, metadata or write.metadata, options.sort_order_id)
+    if not options.uses_distribution:
+        return context, no_distribution(context.schema, context.spec)
+    return with_distribution(context, order)
+
+
+def with_distribution(
+    context: WriteContext, order: SortOrder
+) -> tuple[WriteContext, WriteDistribution]:
+    """Return the distribution that the context's properties require, and the context for it."""
+    distribution = write_distribution(context.schema, context.spec, order, context.properties)
+    return replace(context, sort_order_id=distribution.sort_order.order_id), distribution
+
+
+def _sort_order(table: str, metadata: TableMetadata, order_id: int | None) -> SortOrder:
+    if order_id is None:
+        return metadata.default_sort_order
+    order = {o.order_id: o for o in (UNSORTED, *metadata.sort_orders)}.get(order_id)
+    if order is None:
+        raise InvalidRequestError(
+            f"table {table} has no sort order {order_id} (output-sort-order-id); it has "
+            f"{', '.join(str(o.order_id) for o in metadata.sort_orders)}"
+        )
+    return order

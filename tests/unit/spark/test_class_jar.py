@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.spark.bridge import compiler as module
-from iceberg_pyspark.spark.bridge.compiler import MAX_JARS, class_jar
+from iceberg_pyspark.spark.bridge import java_classes as module
+from iceberg_pyspark.spark.bridge.java_classes import MAX_JARS, class_jar
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.features import JvmFileSystem
 from iceberg_pyspark.spark.storage import jvm_access as native_storage
 from iceberg_pyspark.spark.storage.hadoop_options import (
     AZURE_FILE_SYSTEMS,

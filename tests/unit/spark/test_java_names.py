@@ -15,20 +15,18 @@ from pyspark.sql import Column
 from iceberg_pyspark.spark.bridge import (
     call_arguments,
     java_modules,
-    joins,
     jvm,
-    row_level_statements,
-    row_values,
+    row_level_plans,
     scan_relations,
     spark_writes,
 )
 from iceberg_pyspark.spark.bridge import java_classes as jvm_sessions
 from iceberg_pyspark.spark.bridge.protocol import write_messages as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
-from iceberg_pyspark.spark.native_read import equality_joins, file_relation, native_scan
-from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
-from iceberg_pyspark.spark.storage.location_settings import _SESSION
-from iceberg_pyspark.spark.write import transform_expressions
+from iceberg_pyspark.spark.native_read import equality_joins, native_scan, relations
+from iceberg_pyspark.spark.option_values import _SESSION
+from iceberg_pyspark.spark.row_level import change_frame, change_task, merge
+from iceberg_pyspark.spark.write import distribution
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
@@ -68,7 +66,7 @@ def constants(*modules: object) -> set[str]:
 
 def test_columns_that_only_plans_have() -> None:
     python_columns = constants(
-        native_columns, equality_joins, file_relation, native_scan, change_columns, merge
+        native_columns, equality_joins, relations, native_scan, change_task, merge
     )
     java_columns = {
         text
@@ -78,7 +76,7 @@ def test_columns_that_only_plans_have() -> None:
         if text.startswith("__ice_")
     }
     assert java_columns - JAVA_ONLY == {
-        file_relation.ORDINAL,
+        relations.ORDINAL,
         native_scan.POSITION,
         merge._FROM_SOURCE,
     }
@@ -94,7 +92,7 @@ def test_settings_of_locations() -> None:
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs|longLists)\("(\w+)"\)', source)
-    assert read == [file_relation.LOCATION, file_relation.FILE_SIZE, file_relation.SPLIT_OFFSETS]
+    assert read == [relations.LOCATION, relations.FILE_SIZE, relations.SPLIT_OFFSETS]
 
 
 def test_a_relation_of_files() -> None:
@@ -130,9 +128,9 @@ def test_numbers_of_a_plan() -> None:
 
 def test_kinds_of_values() -> None:
     source = java("IcebergPyRowValues")
-    kinds = {v.__name__: v for v in get_args(row_values.Value) if v is not Column}
+    kinds = {v.__name__: v for v in get_args(call_arguments.Value) if v is not Column}
     java_kinds = re.findall(r'is\.equals\("(\w+)"\)', source)
-    unread = row_values.UnusedValue.__name__
+    unread = call_arguments.UnusedValue.__name__
     assert sorted([*java_kinds, unread]) == sorted(kinds)
     assert f'"{unread}".equals' in java("IcebergPyChangedRows")
     assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())
@@ -152,7 +150,7 @@ def test_changes_and_values_to_assign() -> None:
     assert assigning == {"is"} & assigning | names_of(
         call_arguments.AssignedColumns, call_arguments.AssignedValues
     )
-    sides = {side for side in get_args(get_args(row_values.Side)[0]) if side is not None}
+    sides = {side for side in get_args(get_args(call_arguments.Side)[0]) if side is not None}
     assert 'side.equals("source") ? source : target' in java("IcebergPyRowValues")
     assert sides == {"source", "target"}
     wheres = set(re.findall(r'where\.equals\("(\w+)"\)', java("IcebergPyChangedRows")))
@@ -180,12 +178,12 @@ def test_statements_taken_apart() -> None:
 
 def test_equalities_of_a_condition() -> None:
     (arguments,) = re.findall(r"arguments\((.*?);", java("IcebergPyJoins"), re.DOTALL)
-    keys = re.findall(r'\be\["(\w+)"\]', inspect.getsource(joins._equalities))
+    keys = re.findall(r'\be\["(\w+)"\]', inspect.getsource(row_level_plans._equalities))
     assert set(re.findall(r'"(\w+)"', arguments)) == set(keys)
 
 
 def test_kinds_of_hashes() -> None:
-    kinds = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_expressions)))
+    kinds = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(distribution)))
     assert set(re.findall(r'kind\.equals\("(\w+)"\)', java("IcebergPyMurmur3"))) <= kinds
     assert kinds == {"long", "text", "bytes", "decimal"}
 
@@ -193,18 +191,25 @@ def test_kinds_of_hashes() -> None:
 @cache
 def calls_of_classes() -> dict[str, set[str]]:
     """Return the methods that Python calls, by Java class."""
-    call_arguments: dict[str, set[str]] = {}
-    for module in (jvm, joins, jvm_sessions, row_level_statements, scan_relations, spark_writes):
+    called_methods: dict[str, set[str]] = {}
+    for module in (
+        jvm,
+        row_level_plans,
+        jvm_sessions,
+        row_level_plans,
+        scan_relations,
+        spark_writes,
+    ):
         source = inspect.getsource(module)
         classes = {"_plans": "IcebergPyPlans"}
         classes |= dict(re.findall(r'def (\w+)\(self\).*\n.*instance\("(\w+)"\)\n', source))
         for attribute, name in classes.items():
-            call_arguments.setdefault(name, set()).update(
+            called_methods.setdefault(name, set()).update(
                 re.findall(rf"self\.{attribute}\.(\w+)", source)
             )
         for name, method in re.findall(r'instance\("(\w+)"\)\.(\w+)', source):
-            call_arguments.setdefault(name, set()).add(method)
-    return call_arguments
+            called_methods.setdefault(name, set()).add(method)
+    return called_methods
 
 
 def test_classes_that_python_calls() -> None:
@@ -231,6 +236,6 @@ def test_classes_that_python_calls() -> None:
     ],
 )
 def test_methods_that_python_calls(name: str) -> None:
-    call_arguments = calls_of_classes()[name]
-    assert call_arguments
-    assert call_arguments <= set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))
+    called_methods = calls_of_classes()[name]
+    assert called_methods
+    assert called_methods <= set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from iceberg_pyspark.spark.bridge.file_systems import JvmLocalFiles
+from iceberg_pyspark.spark.bridge.features import JvmLocalFiles
 from iceberg_pyspark.spark.storage import jvm_access as native_storage
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from iceberg_pyspark.spark.native_read.position_bitmaps import chunks, serialized_bitmaps
+from iceberg_pyspark.spark.native_read.deleted_rows import chunks, serialized_bitmaps
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))

@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.native_read.columns import (
     ConstantColumn,
 )
 from iceberg_pyspark.spark.native_read.equality_joins import PARTITION_ORDINAL, PartitionOrdinals
-from iceberg_pyspark.spark.native_read.file_relation import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.relations import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
 from iceberg_pyspark.spec.types import (

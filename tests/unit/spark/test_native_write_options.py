@@ -6,7 +6,7 @@ import pytest
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.write.native_options import max_rows_per_file, parquet_options
+from iceberg_pyspark.spark.write.native_writer import max_rows_per_file, parquet_options
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (

@@ -8,7 +8,7 @@ from iceberg_pyspark.spark.data_source.read_options import (
     parse_table_options,
     parse_write_options,
 )
-from iceberg_pyspark.spark.write.settings import resolve_settings
+from iceberg_pyspark.spark.write.resolved_write import resolve_settings
 
 
 def test_read_option_names_ignore_case() -> None:

@@ -10,7 +10,7 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.changes.new_table import NewTable
-from iceberg_pyspark.spark.row_level.self_reads import OtherStateError, state_read, table_to_pin
+from iceberg_pyspark.spark.row_level.target import OtherStateError, state_read, table_to_pin
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_table

@@ -22,11 +22,10 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
     response_text,
 )
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import PlannedScan
-from iceberg_pyspark.spark.bridge.protocol.table_change_messages import SetProperty
-from iceberg_pyspark.spark.bridge.protocol.table_messages import TableAlter
+from iceberg_pyspark.spark.bridge.protocol.table_messages import SetProperty, TableAlter
 from iceberg_pyspark.spark.bridge.protocol.write_messages import DmlRun
-from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, handle_request
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from tests.support.java_protocol import (
     HEADER,
     JAVA,

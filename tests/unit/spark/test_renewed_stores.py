@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.features import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.source_messages import (
     CredentialsRenew,
     RenewedCredentials,

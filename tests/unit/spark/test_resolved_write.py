@@ -12,8 +12,7 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
-from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
-from iceberg_pyspark.spark.write.settings import write_settings
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
 from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_table
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, Op
-from iceberg_pyspark.spark.row_level.change_task import TaskChanges, carry_out
+from iceberg_pyspark.spark.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
 from iceberg_pyspark.spark.row_level.row_level_job import unite
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO

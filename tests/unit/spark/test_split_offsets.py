@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
-from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
+from iceberg_pyspark.spark.native_read.relations import SplitOffsets
 from iceberg_pyspark.spec.manifests import FileFormat
 
 SIZE = 100

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.spark.bridge.python_sources import register_unless_found
+from iceberg_pyspark.spark.bridge.plain_sessions import register_unless_found
 from iceberg_pyspark.spark.data_source import worker_python
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.worker_python import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.write.settings import write_settings
+from iceberg_pyspark.spark.write.resolved_write import write_settings
 
 WAP = {"write.wap.enabled": "true"}
 

@@ -14,7 +14,7 @@ import pytest
 import iceberg_pyspark
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import LocationRefusedError, StorageError
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.features import JvmFileSystem
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.storage.credentials.credential_renewal import with_credentials_of
 from iceberg_pyspark.storage.credentials.server_endpoints import (

@@ -18,11 +18,9 @@ import msgspec
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol import (
     catalog_messages,
-    procedure_messages,
     scan_messages,
     source_messages,
     table_messages,
-    view_messages,
     write_messages,
 )
 from iceberg_pyspark.spark.bridge.protocol import source_messages as credentials
@@ -100,20 +98,24 @@ class Operations:
     )
     table_drop = BridgeOperation("table.drop", table_messages.TableDrop, table_messages.DropResult)
     table_rename = BridgeOperation("table.rename", table_messages.TableRename, Acknowledgement)
-    view_load = BridgeOperation("view.load", view_messages.ViewLoad, view_messages.ViewDefinition)
-    view_describe = BridgeOperation(
-        "view.describe", view_messages.ViewDescribe, view_messages.ViewDescription
+    view_load = BridgeOperation(
+        "view.load", catalog_messages.ViewLoad, catalog_messages.ViewDefinition
     )
-    views_list = BridgeOperation("views.list", view_messages.ViewsList, view_messages.ViewNames)
-    view_change = BridgeOperation("view.change", view_messages.ViewChange, Acknowledgement)
+    view_describe = BridgeOperation(
+        "view.describe", catalog_messages.ViewDescribe, catalog_messages.ViewDescription
+    )
+    views_list = BridgeOperation(
+        "views.list", catalog_messages.ViewsList, catalog_messages.ViewNames
+    )
+    view_change = BridgeOperation("view.change", catalog_messages.ViewChange, Acknowledgement)
     procedures_list = BridgeOperation(
-        "procedures.list", procedure_messages.ProceduresList, procedure_messages.ProcedureNames
+        "procedures.list", catalog_messages.ProceduresList, catalog_messages.ProcedureNames
     )
     procedure_load = BridgeOperation(
-        "procedure.load", procedure_messages.ProcedureLoad, procedure_messages.ProcedureDefinition
+        "procedure.load", catalog_messages.ProcedureLoad, catalog_messages.ProcedureDefinition
     )
     procedure_call = BridgeOperation(
-        "procedure.call", procedure_messages.ProcedureCall, procedure_messages.ProcedureRows
+        "procedure.call", catalog_messages.ProcedureCall, catalog_messages.ProcedureRows
     )
     scan_plan = BridgeOperation("scan.plan", scan_messages.ScanParts, scan_messages.PlannedScan)
     scan_runtime_filter = BridgeOperation(

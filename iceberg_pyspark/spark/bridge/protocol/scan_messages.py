@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 from iceberg_pyspark.spark.bridge.protocol.messages import (
+    Expression,
     Message,
     Request,
     Response,
     ResponseWithParts,
+    WireValue,
 )
-from iceberg_pyspark.spark.bridge.protocol.value_messages import Expression, WireValue
 
 
 class ScannedTable(Message, frozen=True, kw_only=True):

@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from iceberg_pyspark.spark.bridge.protocol.messages import Message, Request, RequestWithPlan
-from iceberg_pyspark.spark.bridge.protocol.value_messages import Expression
+from iceberg_pyspark.spark.bridge.protocol.messages import (
+    Expression,
+    Message,
+    Request,
+    RequestWithPlan,
+)
 
 
 class AnalysedAssignment(Message, frozen=True, kw_only=True):

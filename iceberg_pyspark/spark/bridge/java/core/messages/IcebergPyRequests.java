@@ -206,6 +206,17 @@ class IcebergPyRequests {
     return IcebergPyBridge.arguments(
         new Object[] {"node", "literal", "type", type, "value", value});
   }
+  static Map viewStatement(String kind, String name, String columns, String comment, Map properties,
+      List removals, List newName) {
+    return IcebergPyBridge.arguments(new Object[] {"kind", kind, "name", name, "columns", columns,
+        "comment", comment, "properties", properties, "removals", removals, "new_name", newName});
+  }
+  static Map analysedQuery(String sql, String schema, List temporaryObjects, String currentCatalog,
+      List currentNamespace, String release) {
+    return IcebergPyBridge.arguments(new Object[] {"sql", sql, "schema", schema,
+        "temporary_objects", temporaryObjects, "current_catalog", currentCatalog,
+        "current_namespace", currentNamespace, "release", release});
+  }
   static Map columnDefault(String sql, Map value) {
     return IcebergPyBridge.arguments(new Object[] {"sql", sql, "value", value});
   }
@@ -252,17 +263,6 @@ class IcebergPyRequests {
   }
   static Map otherChange(String kind) {
     return IcebergPyBridge.arguments(new Object[] {"op", "other", "kind", kind});
-  }
-  static Map viewStatement(String kind, String name, String columns, String comment, Map properties,
-      List removals, List newName) {
-    return IcebergPyBridge.arguments(new Object[] {"kind", kind, "name", name, "columns", columns,
-        "comment", comment, "properties", properties, "removals", removals, "new_name", newName});
-  }
-  static Map analysedQuery(String sql, String schema, List temporaryObjects, String currentCatalog,
-      List currentNamespace, String release) {
-    return IcebergPyBridge.arguments(new Object[] {"sql", sql, "schema", schema,
-        "temporary_objects", temporaryObjects, "current_catalog", currentCatalog,
-        "current_namespace", currentNamespace, "release", release});
   }
   static Map scannedTable(String session, String handle, String source, Map locations) {
     return IcebergPyBridge.arguments(new Object[] {

@@ -1,24 +1,30 @@
-"""Declares options of reads and writes, with name, default and values.
+"""Declares options of reads and writes, with name, default and values; and session settings.
 
 An invalid value is an error that names the option. An unknown option is an error too, because a
-misspelt option must not be ignored.
+misspelt option must not be ignored. The names of read options that select a range of snapshots are
+Iceberg's (`SparkReadOptions`), and all kinds of reads accept them.
 
-Read options that select a range of snapshots, for incremental reads.
-
-The names are Iceberg's (`SparkReadOptions`). All kinds of reads accept these options.
+The session settings are `spark.sql.iceberg.read.allow-outside-locations` and
+`spark.sql.iceberg.read.restrict-locations`. The session's setting takes precedence over the
+catalog's property, and an option of a read takes precedence over both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
 from iceberg_pyspark.sql_text.lazy_parser import term_tokens
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
+
+if TYPE_CHECKING:
+    # Tasks import this module and need no catalog.
+    from iceberg_pyspark.catalogs.catalog import LoadedTable
 
 T = TypeVar("T")
 
@@ -156,3 +162,19 @@ def snapshot_bounds(values: Mapping[str, str]) -> dict[str, Any]:
     """
     bounds = {name: option.of(values) for name, option in _FIELDS.items()}
     return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+_SESSION = "spark.sql.iceberg."
+
+
+def with_location_settings(
+    loaded_table: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
+) -> LoadedTable:
+    """Return the table with its configuration completed by session settings and by read options."""
+    settings = {o: session[_SESSION + o] for o in LOCATION_OPTIONS if _SESSION + o in session}
+    settings |= {o: options[o] for o in LOCATION_OPTIONS if options and o in options}
+    return (
+        replace(loaded_table, config={**loaded_table.config, **settings})
+        if settings
+        else loaded_table
+    )

@@ -1,4 +1,4 @@
-"""Python data sources that Spark cannot find by itself."""
+"""Calls of the JVM for sessions that may have no Iceberg yet: settings, and Python data sources."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from pyspark.sql.datasource import DataSource
 from iceberg_pyspark.redaction import get_logger
 
 _log = get_logger(__name__)
+
+
+def session_settings(session: SparkSession) -> list[tuple[str, str]]:
+    """Return the names and values of a session's settings; none if the session is stopped.
+
+    pyspark's map of them takes some calls of the JVM for each setting.
+    """
+    if session._sc._jsc is None:
+        return []
+    text = session._jsparkSession.conf().getAll().mkString("\n")
+    return [line.partition(" -> ")[::2] for line in text.splitlines()]
+
 
 _JAVA_CLASS = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 

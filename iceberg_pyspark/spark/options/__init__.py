@@ -1,1 +1,0 @@
-"""Declarations of options of reads and writes."""
