@@ -82,7 +82,8 @@ def _exact(tokens: Sequence[Token], text: str) -> list[Token]:
     """Return the tokens with the strings and decimals that Spark reads.
 
     Older releases of sqlglot keep the backslashes of most escapes. They take `1.50BD`, whose tokens
-    are those of `1.50::BD`, for a cast to DECIMAL(10, 0): it becomes `1.50::BD(3, 2)`.
+    are those of `1.50::BD`, for a cast to DECIMAL(10, 0): it becomes `1.50::BD(3, 2)`. They take
+    `0BD` for a number and a name.
     """
     exact: list[Token] = []
     for token in tokens:
@@ -92,9 +93,14 @@ def _exact(tokens: Sequence[Token], text: str) -> list[Token]:
             value = value.encode("utf-16", "surrogatepass").decode("utf-16")
             place = (token.line, token.col, token.start, token.end)
             token = Token(TokenType.STRING, value, *place, token.comments)
+        if (token.token_type is TokenType.VAR and token.text.upper() == "BD") and (
+            exact and exact[-1].text == "0" and exact[-1].end + 1 == token.start
+        ):
+            exact.append(Token(TokenType.DCOLON, "::"))
+            token = Token(TokenType.DECIMAL, token.text)
         exact.append(token)
         if token.token_type is TokenType.DECIMAL and token.text.upper() == "BD":
-            point = "." if exact[-4].token_type is TokenType.DOT else ""
+            point = "." if len(exact) > 3 and exact[-4].token_type is TokenType.DOT else ""
             _, digits, exponent = Decimal(point + exact[-3].text).as_tuple()
             scale = max(-int(exponent), 0)
             precision = max(len(digits) + max(int(exponent), 0), scale)

@@ -74,6 +74,9 @@ def test_every_comparison_both_ways_round(symbol: str, op: Any) -> None:
         ("1.5e3bd", Decimal("1.5e3")),
         ("12345678901BD", Decimal("12345678901")),
         (".0005BD", Decimal("0.0005")),
+        ("0BD", Decimal(0)),
+        ("-0bd", Decimal(0)),
+        ("0.BD", Decimal(0)),
         ("CAST('1.5' AS DECIMAL(9, 2))", Decimal("1.5")),
         ("CAST('Infinity' AS DOUBLE)", float("inf")),
         ("true", True),
@@ -106,6 +109,7 @@ def test_literals(text: str, literal: Any) -> None:
     assert predicate == LiteralPredicate("eq", "c", literal)
     assert isinstance(predicate, LiteralPredicate)
     assert type(predicate.literal) is type(literal)
+    assert parse_filter(f"{text} = c") == predicate
 
 
 @pytest.mark.parametrize(
