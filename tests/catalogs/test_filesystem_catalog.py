@@ -153,7 +153,7 @@ def test_a_change_of_codec_takes_effect_one_commit_later(
 CODEC = "write.metadata.compression-codec"
 
 
-def test_a_codec_that_is_none_is_refused_when_it_is_set(catalog: FilesystemCatalog) -> None:
+def test_setting_an_unknown_metadata_codec_is_refused(catalog: FilesystemCatalog) -> None:
     refused = f"{CODEC}.*zstd.*none (n)?or gzip"
     with pytest.raises(InvalidRequestError, match=refused):
         create(catalog, EVENTS, properties={CODEC: "zstd"})
@@ -166,7 +166,7 @@ def test_a_codec_that_is_none_is_refused_when_it_is_set(catalog: FilesystemCatal
 @pytest.mark.parametrize(
     "mending", [RemoveProperties((CODEC,)), SetProperties({CODEC: "gzip"})], ids=["unset", "set"]
 )
-def test_a_codec_that_is_none_does_not_lock_a_table_of_another_writer(
+def test_table_with_an_unknown_metadata_codec_can_be_changed(
     catalog: FilesystemCatalog, folder: Path, mending: TableUpdate
 ) -> None:
     create(catalog, EVENTS)
@@ -246,7 +246,7 @@ def test_namespaces_are_folders(catalog: FilesystemCatalog, tmp_path: Path) -> N
     assert catalog.load_namespace_properties(("made",)) == {"location": f"{tmp_path}/made"}
 
 
-def test_a_table_is_no_namespace(catalog: FilesystemCatalog) -> None:
+def test_table_is_not_a_namespace(catalog: FilesystemCatalog) -> None:
     create(catalog, EVENTS)
     assert not catalog.namespace_exists(("db", "events"))
     assert catalog.list_namespaces(("db",)) == []
@@ -255,7 +255,7 @@ def test_a_table_is_no_namespace(catalog: FilesystemCatalog) -> None:
             catalog.create_namespace(namespace)
 
 
-def test_a_namespace_is_no_table(catalog: FilesystemCatalog) -> None:
+def test_table_cannot_be_created_over_a_namespace(catalog: FilesystemCatalog) -> None:
     catalog.create_namespace(("db", "events", "below"))
     with pytest.raises(TableAlreadyExistsError, match="namespace"):
         create(catalog, EVENTS)
@@ -272,7 +272,7 @@ def test_a_job_writes_the_files_of_its_table_before_it_creates_it(
 
 
 @pytest.mark.parametrize("namespace", [("db", "events"), ("db", "events", "data")])
-def test_a_namespace_whose_table_is_called_data_is_no_table(
+def test_table_cannot_be_created_over_a_namespace_with_a_table_data(
     catalog: FilesystemCatalog, namespace: tuple[str, ...]
 ) -> None:
     catalog.create_namespace(namespace)

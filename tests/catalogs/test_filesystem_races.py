@@ -150,7 +150,7 @@ def test_the_base_may_be_trimmed_between_the_look_and_the_read(
 
 @pytest.mark.parametrize("code", [errno.ESTALE, errno.EIO, errno.EMFILE])
 @pytest.mark.parametrize("operation", ["exists", "read_bytes", "list_files", "write_bytes"])
-def test_what_fails_after_the_publish_never_takes_the_version_back(
+def test_error_after_publishing_keeps_the_version(
     catalog: FilesystemCatalog, folder: Path, tmp_path: Path, operation: str, code: int
 ) -> None:
     table_of(catalog, 2)

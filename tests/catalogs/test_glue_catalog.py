@@ -45,7 +45,9 @@ def open_catalog(glue: Glue, folder: Path, **properties: str) -> GlueCatalog:
     return catalog
 
 
-def test_what_other_tools_see(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
+def test_glue_table_has_the_fields_that_other_tools_read(
+    catalog: GlueCatalog, glue: Glue, tmp_path: Path
+) -> None:
     first = create(catalog, EVENTS, {"comment": "all events"}).metadata_location
     second = set_property(catalog, EVENTS, "a", "1").metadata_location
     table = glue.tables["db", "events"]
@@ -96,7 +98,7 @@ def test_the_keys_of_a_profile_are_used(
     assert glue.access_keys == {"AKIDOFME"}
 
 
-def test_what_other_tools_put_there_stays(catalog: GlueCatalog, glue: Glue) -> None:
+def test_fields_of_other_tools_are_kept(catalog: GlueCatalog, glue: Glue) -> None:
     create(catalog, EVENTS)
     glue.tables["db", "events"]["Parameters"]["classification"] = "events"
     glue.tables["db", "events"]["Owner"] = "them"

@@ -89,7 +89,7 @@ def cut(
 # Entries in the metastore.
 
 
-def test_what_other_tools_see(
+def test_hive_table_has_the_fields_that_other_tools_read(
     catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
 ) -> None:
     first = create(catalog, events, {"comment": "all events", "k": "v", "EXTERNAL": "FALSE"})
@@ -129,7 +129,7 @@ def test_long_texts_are_not_repeated(
     assert "current-schema" not in table["parameters"]
 
 
-def test_what_other_tools_put_there_stays(catalog: HiveCatalog, events: TableIdentifier) -> None:
+def test_fields_of_other_tools_are_kept(catalog: HiveCatalog, events: TableIdentifier) -> None:
     create(catalog, events)
     table = catalog._table(events)
     assert table is not None

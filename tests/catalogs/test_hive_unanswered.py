@@ -276,7 +276,7 @@ def _then(
     return hook
 
 
-def test_a_table_that_is_not_there_is_not_dropped(
+def test_drop_of_a_missing_table_raises_no_such_table_error(
     hive_catalog: HiveCatalog, hive_events: TableIdentifier
 ) -> None:
     with pytest.raises(NoSuchTableError):

@@ -20,7 +20,7 @@ from tests.support.change_contract import ChangeContract
 from tests.support.view_contract import ViewChangeContract
 
 _EMPTY_NAMESPACE = "no catalog here takes an empty name as a namespace"
-_EXPIRY = "test_what_expired_is_gone_with_what_only_it_used"
+_EXPIRY = "test_expiry_removes_refs_schemas_and_specs_of_expired_snapshots"
 _DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_the_catalog"
 _AS_CREATED = "one function, `new_table_properties`, serves creations and replacements"
 
@@ -195,16 +195,16 @@ VIEW_BEHAVIOURS = {
     # Views and tables of one name.
     "loadViewWithNonExistingNamespace": _NAMES,
     "loadViewThatAlreadyExistsAsTable": (
-        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+        "test_loading_a_view_as_a_table_or_the_reverse_is_refused"
     ),
     "loadTableThatAlreadyExistsAsView": (
-        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+        "test_loading_a_view_as_a_table_or_the_reverse_is_refused"
     ),
     "createViewThatAlreadyExistsAsTable": _NAMES,
     "createTableThatAlreadyExistsAsView": _NAMES,
     "createTableViaTransactionThatAlreadyExistsAsView": _NO_TABLE,
     "replaceTableViaTransactionThatAlreadyExistsAsView": (
-        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+        "test_loading_a_view_as_a_table_or_the_reverse_is_refused"
     ),
     "createOrReplaceTableViaTransactionThatAlreadyExistsAsView": _NO_TABLE,
     "replaceViewThatAlreadyExistsAsTable": _NO_VIEW,

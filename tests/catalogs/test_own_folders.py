@@ -52,12 +52,12 @@ def test_the_default_location_is_believed(catalog: MemoryCatalog) -> None:
     assert other == OwnFolders((), metadata_folder="s3://m/all")
 
 
-def test_the_warehouse_is_no_tables_own(catalog: MemoryCatalog) -> None:
+def test_warehouse_is_not_a_folder_of_a_table(catalog: MemoryCatalog) -> None:
     pointer = "s3a://b/wh/metadata/00001-x.metadata.json"
     assert own_folders(catalog, loaded(pointer, "s3://b/wh")) == OwnFolders(())
 
 
-def test_without_a_warehouse_there_is_no_default() -> None:
+def test_catalog_without_a_warehouse_has_no_default_folder() -> None:
     own = own_folders(MemoryCatalog("lake"), loaded(POINTER, "/"))
     assert own == OwnFolders(("s3://b/wh/db/events",))
 

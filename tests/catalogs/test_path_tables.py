@@ -144,7 +144,9 @@ def test_a_metadata_file_is_a_read_only_table(catalog: PathCatalog, tmp_path: Pa
         catalog.default_table_location(path_identifier(f"{tmp_path}/new.metadata.json"))
 
 
-def test_what_is_no_table(catalog: PathCatalog, tmp_path: Path) -> None:
+def test_path_without_a_table_raises_no_such_table_error(
+    catalog: PathCatalog, tmp_path: Path
+) -> None:
     (tmp_path / "file.parquet").touch()
     for path in (tmp_path, tmp_path / "file.parquet", tmp_path / "nothing"):
         with pytest.raises(NoSuchTableError, match=str(path)):

@@ -48,7 +48,9 @@ def ours(properties: dict[str, str]) -> SqlCatalog:
     return SqlCatalog("lake", properties)
 
 
-def test_they_load_and_commit_what_we_created(ours: SqlCatalog, properties: dict[str, str]) -> None:
+def test_pyiceberg_loads_and_commits_our_table(
+    ours: SqlCatalog, properties: dict[str, str]
+) -> None:
     ours.create_namespace(EVENTS.namespace, {"owner": "me"})
     created = create(ours, EVENTS, {"note": "ours"})
     theirs = PyIcebergCatalog("lake", **properties)
@@ -75,7 +77,7 @@ def test_they_load_and_commit_what_we_created(ours: SqlCatalog, properties: dict
     theirs.engine.dispose()
 
 
-def test_we_load_and_commit_what_they_created(
+def test_table_of_pyiceberg_is_loaded_and_committed(
     theirs: PyIcebergCatalog, properties: dict[str, str]
 ) -> None:
     theirs.create_namespace(EVENTS.namespace, {"owner": "them"})

@@ -188,9 +188,7 @@ def test_a_namespace_exists_by_its_tables_alone(catalog: SqlCatalog, database: P
     assert catalog.list_tables(("db",)) == []
 
 
-def test_a_null_property_of_another_client_is_no_property(
-    catalog: SqlCatalog, database: Path
-) -> None:
+def test_null_property_of_another_client_is_ignored(catalog: SqlCatalog, database: Path) -> None:
     execute(
         database,
         "INSERT INTO iceberg_namespace_properties VALUES ('lake', 'db.inner', 'note', NULL)",
@@ -222,7 +220,7 @@ def test_dots_in_a_level_and_the_marker_property_are_refused(catalog: SqlCatalog
         catalog.create_namespace(("a",), {"note": "x" * 1001})
 
 
-def test_what_a_level_with_a_dot_would_contain_does_not_exist(catalog: SqlCatalog) -> None:
+def test_namespace_level_with_a_dot_has_no_metadata_tables(catalog: SqlCatalog) -> None:
     namespace = (*EVENTS.namespace, "with.dot")
     create(catalog, TableIdentifier(namespace=EVENTS.namespace, name="with.dot"))
     # Spark asks for this before it reads the metadata table of the table `with.dot`.
@@ -241,7 +239,7 @@ def test_tables_are_not_made_where_the_properties_forbid_it(database: Path) -> N
     open_catalog(database, {"init_catalog_tables": "false"})
 
 
-def test_a_pickled_catalog_connects_anew(catalog: SqlCatalog) -> None:
+def test_pickled_catalog_opens_its_own_connection(catalog: SqlCatalog) -> None:
     create(catalog, EVENTS)
     copy = pickle.loads(pickle.dumps(catalog))
     assert set_property(copy, EVENTS, "a", "1") == catalog.load_table(EVENTS)

@@ -198,7 +198,7 @@ class Telling:
 
 
 @pytest.mark.parametrize("kind", [sqlite3.OperationalError, sqlite3.ProgrammingError])
-def test_what_a_driver_repeats_is_not_shown(
+def test_password_in_a_driver_error_is_hidden(
     kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "p@ss word"

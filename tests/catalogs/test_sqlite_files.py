@@ -94,7 +94,7 @@ def _permit(folder: Path, of_folders: int, of_files: int) -> None:
 
 
 @pytest.mark.parametrize("theirs", [False, True])
-def test_what_can_only_be_read_is_read(folder: tuple[Path, ReadOnly], theirs: bool) -> None:
+def test_read_only_database_is_read(folder: tuple[Path, ReadOnly], theirs: bool) -> None:
     place, make_read_only = folder
     if theirs:
         create_v0_tables(place / "catalog.db")
@@ -135,7 +135,9 @@ def test_changes_in_a_log_that_cannot_be_read_are_not_passed_over(
     assert opened(place).list_tables("db") == ["db.u"]
 
 
-def test_there_is_no_database_to_read(folder: tuple[Path, ReadOnly]) -> None:
+def test_missing_read_only_database_raises_catalog_unavailable_error(
+    folder: tuple[Path, ReadOnly],
+) -> None:
     place, make_read_only = folder
     make_read_only()
     with pytest.raises(CatalogUnavailableError, match="unable to open database file"):

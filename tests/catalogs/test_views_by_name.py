@@ -100,7 +100,7 @@ def test_a_namespace_that_is_missing_is_not_created(
     assert folders.list_namespaces() == ["dv"]
 
 
-def test_creation_of_what_exists(catalog: ice.TableCatalog) -> None:
+def test_existing_table_is_created_only_if_not_exists(catalog: ice.TableCatalog) -> None:
     table = catalog.create_table("db.t", "id BIGINT", if_not_exists=True)
     table.append(pa.table({"id": [1]}))
     same = catalog.create_table("db.t", "other STRING", if_not_exists=True)

@@ -64,7 +64,9 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
     [(VALUES, "copy-on-write"), (CONDITIONS, "merge-on-read")],
     ids=["values", "conditions"],
 )
-def test_they_see_what_javas_see(lake: Oracle, statements: Sequence[str], javas_mode: str) -> None:
+def test_correlated_changes_see_the_rows_that_java_sees(
+    lake: Oracle, statements: Sequence[str], javas_mode: str
+) -> None:
     modes = {"java": javas_mode, "copied": "copy-on-write", "merged": "merge-on-read"}
     names = [f"correlated.{whose}_{javas_mode[0]}" for whose in modes]
     for name, mode in zip(names, modes.values(), strict=True):

@@ -211,7 +211,9 @@ def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> 
 
 
 @pytest.mark.nightly
-def test_what_java_refuses_is_refused(sides: dict[str, SparkSession], tmp_path: Path) -> None:
+def test_table_that_java_does_not_migrate_is_refused(
+    sides: dict[str, SparkSession], tmp_path: Path
+) -> None:
     spark = sides["java"]
     spark.sql(f"CREATE TABLE {DB}.text (id INT) USING csv")
     spark.sql(f"CREATE TABLE {DB}.buckets (id INT) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS")

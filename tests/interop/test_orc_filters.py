@@ -244,7 +244,7 @@ def test_row_groups_that_have_no_such_row_are_not_read(
 
 @pytest.mark.parametrize(("table", "written"), pairs(["plain", "bloomed"], ["java", "ours"]))
 @pytest.mark.parametrize("condition", COMPARED_OTHERWISE)
-def test_what_orc_compares_otherwise_skips_no_row(
+def test_filter_that_orc_compares_differently_skips_no_row(
     lake: Oracle, digests: dict[str, tuple[Any, ...]], written: str, table: str, condition: str
 ) -> None:
     assert_found(lake, make(lake, f"{table}_{written}"), condition, digests[condition])

@@ -103,7 +103,7 @@ def test_orc_files_are_read_by_sparks_own_reader(
 
 
 @pytest.mark.nightly
-def test_files_of_version_1_may_have_names_that_nobody_knows(lake: Oracle) -> None:
+def test_orc_files_without_ids_are_read_portably(lake: Oracle) -> None:
     name = orc_table(lake, "version1", version=1)
     portable(lake, name)
     lake.sql(f"alter table java_hadoop.{name} set tblproperties ('format-version'='2')")
@@ -258,7 +258,7 @@ def test_a_struct_of_which_old_files_lack_all_fields_asked_for_is_not_null(lake:
 
 
 @pytest.mark.nightly
-def test_what_a_column_was_before_it_was_added_is_its_initial_default(lake: Oracle) -> None:
+def test_older_files_have_the_initial_default_of_a_new_column(lake: Oracle) -> None:
     name = orc_table(lake, "defaults", version=3)
     lake.load_java_table(f"java_hadoop.{name}").updateSchema().addColumn(
         "n",

@@ -195,7 +195,7 @@ def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -
     assert not wrong, f"{', '.join(wrong)} differ from the plain rows: {query}"
 
 
-def test_least_and_greatest_floats_are_those_of_the_connector(lake: Oracle) -> None:
+def test_min_and_max_of_floats_are_those_of_the_connector(lake: Oracle) -> None:
     """Metadata tell them unless a file has a NaN or a zero, whose sign its bounds do not tell."""
     queries = [
         f"SELECT min(f), max(f), count(f), min(d), max(d), count(d), count(y) FROM {{t}} {where}"

@@ -142,7 +142,7 @@ def test_a_missing_table_is_the_error_of_a_read(lake: Oracle, table: str) -> Non
         assert refused.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
 
 
-def test_bound_that_is_no_number_is_refused(lake: Oracle) -> None:
+def test_bound_that_is_not_a_number_is_refused(lake: Oracle) -> None:
     """Java's class is that of its number parser, a subclass of ours."""
     for name in (START, END, SINCE, UNTIL):
         for catalog, message in zip(CATALOGS, (f"{name} is a whole number", '"x"'), strict=True):
@@ -150,7 +150,7 @@ def test_bound_that_is_no_number_is_refused(lake: Oracle) -> None:
                 view(lake, catalog, as_map({name: "x"}))
 
 
-def test_what_both_accept(lake: Oracle, moments: Moments) -> None:
+def test_arguments_that_both_accept(lake: Oracle, moments: Moments) -> None:
     """An end outside of main has its own history; updates can be turned off beside net changes."""
     of_branch = as_map({START: moments["ID0"], END: moments["BRANCH"]})
     without = ", net_changes => true, compute_updates => false, identifier_columns => array('id')"

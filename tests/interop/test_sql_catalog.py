@@ -307,7 +307,7 @@ def test_defaults_are_kept_as_values_that_java_reads(lake: Oracle) -> None:
 
 
 @pytest.mark.nightly
-def test_what_an_insert_leaves_out_is_as_in_java(lake: Oracle) -> None:
+def test_columns_missing_in_insert_have_the_defaults_of_java(lake: Oracle) -> None:
     lake.sql(
         "create table lake.ours.filled (id int, i int default -5, n bigint default -7, "
         "s string default 'x', d date default date '2020-01-02', u timestamp_ntz "

@@ -228,7 +228,7 @@ def unchanged(lake: Oracle) -> Pair:
         ("create tag t retain 5 weeks", "expected DAYS, HOURS or MINUTES"),
     ],
 )
-def test_what_java_refuses_is_refused_and_changes_nothing(
+def test_statement_that_java_refuses_changes_nothing(
     unchanged: Pair, statement: str, ours: str
 ) -> None:
     before = unchanged.comparable_metadata()

@@ -321,7 +321,7 @@ def test_paths_and_properties_of_files(lake: Oracle) -> None:
         "create table {t}_failed using iceberg as select cast(raise_error('no') as int) a",
     ],
 )
-def test_what_java_refuses_is_refused_and_changes_nothing(lake: Oracle, statement: str) -> None:
+def test_write_that_java_refuses_changes_nothing(lake: Oracle, statement: str) -> None:
     tables = [f"{w}.writes.refusing_by_{w}" for w in (OURS, JAVAS)]
     for writer, table in zip((OURS, JAVAS), tables, strict=True):
         if not lake.spark.catalog.tableExists(table):

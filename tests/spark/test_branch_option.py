@@ -74,7 +74,9 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
 
 @pytest.mark.nightly
 @BOTH
-def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
+def test_aggregates_from_metadata_are_those_of_the_branch(
+    session: IcebergSession, table: str
+) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
     aggregates = session.spark.sql(query.format(table))
     assert aggregates.collect() == [(3, 1, 12)]
@@ -218,7 +220,7 @@ def test_a_source_of_a_merge(session: IcebergSession) -> None:
         (".snapshots", {"branch": "b"}, "snapshots"),
     ],
 )
-def test_what_is_no_branch_or_not_the_only_choice(
+def test_missing_branch_or_second_selector_is_refused(
     session: IcebergSession, place: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PySparkException) as e:

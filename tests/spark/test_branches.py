@@ -117,7 +117,7 @@ def test_statements_and_frames(session: IcebergSession) -> None:
 
 
 @pytest.mark.nightly
-def test_commits_to_main_are_no_conflict(
+def test_commits_to_main_do_not_conflict_with_a_branch(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     t = branched(session, "apart", "merge-on-read")

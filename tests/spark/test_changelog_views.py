@@ -358,7 +358,7 @@ def test_rows_that_had_no_lineage_yet(session: IcebergSession) -> None:
     assert shown(later) == [(0, "UPDATE_AFTER", 1, "c"), (0, "UPDATE_BEFORE", 1, "b")]
 
 
-def test_what_is_refused(session: IcebergSession) -> None:
+def test_wrong_arguments_are_refused(session: IcebergSession) -> None:
     session.spark.sql("create table logs.db.refused (id bigint, v string) using iceberg")
     session.spark.sql("insert into logs.db.refused values (1, 'a')")
     images = "identifier_columns => array('id')"

@@ -172,7 +172,7 @@ def test_positions_of_64_bits(session: IcebergSession, tmp_path: Path) -> None:
         assert [task.applyAsLong(0, q) for q in (p, p + 2)] == [1, 0], p
 
 
-def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
+def test_java_decodes_and_refuses_vectors_as_python(
     session: IcebergSession, tmp_path: Path
 ) -> None:
     """Flip bits inside and outside the checksummed part, and truncate blobs."""
@@ -230,7 +230,7 @@ def test_a_blob_of_few_bytes_takes_little_memory(session: IcebergSession, tmp_pa
         task.applyAsLong(0, 1)
 
 
-def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
+def test_vector_size_beyond_the_file_is_refused_before_memory_is_taken(
     session: IcebergSession, tmp_path: Path
 ) -> None:
     blob = encode_deletion_vector([1])
@@ -283,7 +283,7 @@ def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
         ({"file_path": "s3://elsewhere/v.puffin"}, "may only read files of its own store"),
     ],
 )
-def test_what_manifests_say_wrongly_is_refused_by_name(
+def test_wrong_vector_entry_is_refused_by_name(
     session: IcebergSession, changed: dict[str, Any], message: str
 ) -> None:
     name = f"wrong{uuid.uuid4().hex[:8]}"

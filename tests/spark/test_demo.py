@@ -109,7 +109,7 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
 
-def test_what_an_earlier_demo_left_is_removed(tmp_path: Path) -> None:
+def test_files_of_an_earlier_demo_are_removed(tmp_path: Path) -> None:
     demo.prepare_folder(tmp_path / "demo")
     (tmp_path / "demo" / "catalog.db").touch()
     demo.prepare_folder(tmp_path / "demo")

@@ -159,7 +159,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
 
 
-def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
+def test_without_the_core_reads_are_portable(results: list[dict[str, Any]]) -> None:
     actual = results[0]
     assert not actual["native"]
     assert wrong(actual) == {}
@@ -187,7 +187,7 @@ def test_statements_that_change_rows_are_refused_in_our_words(
     assert len(actual["logged"]) == 4
 
 
-def test_the_doctor_says_what_serves() -> None:
+def test_doctor_names_the_read_path() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iceberg_pyspark.doctor"],
         env=spark_environment(),

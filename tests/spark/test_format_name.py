@@ -122,7 +122,7 @@ def test_partition_by(spark: SparkSession, lake: IcebergSession) -> None:
     assert ids(spark, "lake.db.parts") == list(range(6))
 
 
-def test_what_iceberg_does_not_have_is_refused_by_its_name(
+def test_layout_that_iceberg_lacks_is_refused_by_name(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     new = "lake.db.no_such_layout"
@@ -195,7 +195,7 @@ def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: Icebe
 
 
 @pytest.mark.nightly
-def test_who_declines_it_and_a_session_without_it_have_the_portable_source(
+def test_declined_native_format_is_the_portable_source(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:
     table = str(tmp_path / "t")

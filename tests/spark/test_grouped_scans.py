@@ -250,7 +250,7 @@ def test_deleted_rows_stay_deleted_in_groups(session: IcebergSession) -> None:
     assert sorted(r.id for r in frame.collect()) == [i for i in range(100, 300) if i % 3]
 
 
-def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
+def test_scans_with_different_keys_are_shuffled(session: IcebergSession) -> None:
     """Files of another partition spec lack the key, and days before 1970 may be wrong."""
     spark = session.spark
     make(session, "keyed", "left_plain", "")
@@ -274,7 +274,7 @@ def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
     assert frame.count() == 100
 
 
-def test_what_python_reads_is_not_grouped(
+def test_scan_with_files_read_by_python_is_not_grouped(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deleted_rows, "MAX_TOTAL_BYTES", 0)

@@ -59,9 +59,7 @@ def ids(frame: DataFrame) -> list[int]:
 
 
 @BOTH
-def test_what_was_appended_is_read_with_the_columns_of_the_table(
-    session: IcebergSession, table: str
-) -> None:
+def test_appended_rows_have_the_columns_of_the_table(session: IcebergSession, table: str) -> None:
     frame = between(session, table, 0)
     assert frame.columns == ["id", "g", "v"]
     assert sorted(frame.collect()) == [(11, 1, None), (12, 2, None), (21, 1, 7)]
@@ -85,7 +83,9 @@ def test_what_was_appended_is_read_with_the_columns_of_the_table(
 
 @pytest.mark.nightly
 @BOTH
-def test_what_metadata_tell_is_of_the_range(session: IcebergSession, table: str) -> None:
+def test_aggregates_from_metadata_are_those_of_the_range(
+    session: IcebergSession, table: str
+) -> None:
     frame = between(session, table, 0, 1)
     aggregates = frame.selectExpr("count(*)", "min(id)", "max(id)")
     assert aggregates.collect() == [(2, 11, 12)]

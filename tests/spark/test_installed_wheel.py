@@ -75,7 +75,7 @@ def test_its_description_has_no_link_that_an_index_cannot_follow(metadata: Messa
     assert not re.search(r"\]\((?!https?://)", description)
 
 
-def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> None:
+def test_wheel_has_every_file_of_the_packages_and_no_other(files: set[str]) -> None:
     source = {
         file.relative_to(ROOT).as_posix()
         for package in PACKAGES
@@ -88,7 +88,7 @@ def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> 
     assert any(file.endswith(".dist-info/licenses/LICENSE") for file in files)
 
 
-def test_it_has_the_extras_that_pages_name(metadata: Message) -> None:
+def test_wheel_has_the_documented_extras(metadata: Message) -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     documented_extras = {
         e for extras in re.findall(r"iceberg-pyspark\[([\w,]+)\]", text) for e in extras.split(",")
@@ -111,9 +111,7 @@ def fresh_environment(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.nightly
-def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_installed_wheel_runs_the_quick_start(wheel: Path, tmp_path: Path) -> None:
     python, packages = fresh_environment(tmp_path)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
     run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)

@@ -125,7 +125,7 @@ def test_one_partition_of_fifty_is_read(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", EVERY_FILE)
-def test_what_selects_by_no_key_reads_every_file(
+def test_statement_without_key_condition_reads_every_file(
     session: IcebergSession, read: list[TableScan], name: str
 ) -> None:
     table = make(session, name, "merge-on-read")

@@ -301,7 +301,7 @@ def test_another_writer_takes_the_name_meanwhile(
     assert len(rows(session, f"{db}.t")) == 3
 
 
-def test_a_commit_of_which_nobody_knows_is_not_undone(
+def test_commit_with_unknown_outcome_is_not_undone(
     session: SparkSession, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(session, f"{db}.t")
@@ -386,7 +386,7 @@ def test_a_killed_snapshot_makes_a_whole_table_or_none(
     assert states == {False, True}
 
 
-def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None:
+def test_unsuitable_table_is_not_migrated(session: SparkSession, db: str, tmp_path: Path) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"CREATE TABLE {db}.c (id INT) USING csv")

@@ -66,7 +66,9 @@ def test_a_field_of_a_struct_that_took_anothers_name(spark: SparkSession, tmp_pa
     assert selected(spark, tmp_path / "t", *conditions) == [[1], [1, 2], [2]]
 
 
-def test_a_number_beyond_what_an_older_file_holds(spark: SparkSession, tmp_path: Path) -> None:
+def test_filter_value_beyond_the_range_of_an_older_type(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     rows = [{"id": 1, "d": Decimal("1.25"), "i": 7}]
     table = create_path_table(tmp_path / "t", "id BIGINT, d DECIMAL(9, 2), i INT", rows)
     table.update_schema().update_type("d", "decimal(20, 2)").update_type("i", "long").commit()

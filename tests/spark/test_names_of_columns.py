@@ -36,7 +36,7 @@ def test_python_writes_and_changes_rows_of_such_columns(session: IcebergSession)
     assert list(map(tuple, rows)) == [(1, "x", 1), (2, "z", None), (3, "new", 9)]
 
 
-def test_a_dot_in_a_new_name_is_no_struct(session: IcebergSession) -> None:
+def test_new_column_name_with_a_dot_is_one_column(session: IcebergSession) -> None:
     sql, table = session.spark.sql, "names.db.added"
     sql(f"create table {table} (a struct<x: int>, b int)")
     sql(f"alter table {table} add column `a.y` int after a")

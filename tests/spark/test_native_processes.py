@@ -260,7 +260,7 @@ def test_rows_of_a_task_that_fails_are_written_by_its_next_attempt(
 
 
 @pytest.mark.nightly
-def test_without_janino_the_portable_path_serves(
+def test_without_janino_reads_are_portable(
     spark: SparkSession,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -244,7 +244,7 @@ def test_a_filter_at_run_time_knows_files_by_another_scheme(
 
 
 @pytest.mark.nightly
-def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
+def test_small_pruned_scan_is_broadcast(lake: Lake) -> None:
     table = create(lake.session, "lake.db.parts", "partitioned by (g)")
     table.append(arrow(range(30)))
     frame = lake.spark.table("lake.db.parts")

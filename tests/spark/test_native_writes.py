@@ -199,7 +199,7 @@ def test_no_setting_of_a_session_shows_in_the_files(
     assert [tuple(r) for r in counts] == [(5, 0)]
 
 
-def test_what_spark_would_write_otherwise_is_left_to_the_arrow_writer(
+def test_columns_that_spark_writes_differently_are_left_to_the_arrow_writer(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     def writers(name: str, columns: str, query: str, properties: str = "'a' = 'b'") -> set[str]:

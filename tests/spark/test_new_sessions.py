@@ -177,7 +177,7 @@ def test_installing_again_puts_nothing_in_twice(lake: IcebergSession) -> None:
     install(parent).uninstall()
 
 
-def test_a_child_keeps_iceberg_when_its_parent_has_it_no_more(lake: IcebergSession) -> None:
+def test_child_session_keeps_iceberg_after_its_parent_uninstalls(lake: IcebergSession) -> None:
     parent = configured(lake.spark.newSession(), lake.spark)
     installed = install(parent)
     child = configured(parent.newSession(), parent)

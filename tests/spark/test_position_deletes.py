@@ -297,7 +297,7 @@ NESTED = pa.struct([pa.field("x", pa.int32(), metadata={"PARQUET:field_id": "9"}
         (rows_of(many()).append_column("row", pa.array([{"x": 1}] * 20_000, NESTED)), {}),
     ),
 )
-def test_what_is_read_is_the_same_in_python(
+def test_java_reads_position_deletes_as_python(
     session: IcebergSession,
     tmp_path: Path,
     rows: pa.Table,
@@ -365,7 +365,7 @@ WITHOUT_ROW = pa.table({"file_path": pa.array([], pa.string()), "pos": pa.array(
         ),
     ),
 )
-def test_what_is_refused_is_the_same_in_python(
+def test_java_refuses_position_deletes_as_python(
     session: IcebergSession, tmp_path: Path, rows: pa.Table, message: str, records: int
 ) -> None:
     file = tmp_path / f"{uuid.uuid4()}.parquet"
@@ -462,7 +462,7 @@ def test_deletes_are_changed_by_changes(session: IcebergSession) -> None:
     nightly=[([None], "a row has no pos, which every row must have")],
 )
 @pytest.mark.parametrize("read_by", ["driver", "executors"])
-def test_what_is_wrong_is_refused_by_name(
+def test_wrong_position_delete_file_is_refused_by_name(
     session: IcebergSession,
     deletes: list[int | None],
     message: str,

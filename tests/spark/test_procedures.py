@@ -206,7 +206,7 @@ def test_files_are_added(spark: SparkSession, folder: Path, tmp_path: Path) -> N
         call(spark, "add_files('db.f', 'db.other')")
 
 
-def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
+def test_wrong_call_is_refused(spark: SparkSession, folder: Path) -> None:
     make(spark, "r")
     for text, message in (
         ("nothing('db.r')", "there is no procedure system.nothing"),
@@ -304,7 +304,7 @@ def test_a_missing_table_is_the_error_that_spark_has_for_it(spark: SparkSession,
         assert missing.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
 
 
-def test_a_view_is_no_table_to_call(spark: SparkSession, folder: Path) -> None:
+def test_procedure_on_a_view_is_refused(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE VIEW kept.db.shown AS SELECT 1 AS n")
     with pytest.raises(PySparkException, match=r"db\.shown"):
         call(spark, "expire_snapshots('db.shown')")
@@ -318,7 +318,7 @@ def test_show_and_describe_procedures(spark: SparkSession, folder: Path) -> None
 
 
 @pytest.mark.nightly
-def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Path) -> None:
+def test_calls_suggested_by_a_health_report_run(spark: SparkSession, folder: Path) -> None:
     remaining = load_catalog(
         "kept", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
     )

@@ -211,7 +211,7 @@ def test_a_filter_skips_files(events: Path) -> None:
         ({"catalog.uri": "sqlite://"}, "is a path, which belongs to no catalog"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(
+def test_wrong_read_option_is_refused_by_name(
     events: Path, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(IcebergError, match=message):
@@ -240,7 +240,7 @@ def test_time_travel_by_every_option(read: Read, history: Table) -> None:
         assert (tuple(actual.schema.names), actual.rows) == expected, options
 
 
-def test_what_was_appended_by_every_option(read: Read, history: Table) -> None:
+def test_appended_rows_by_every_option(read: Read, history: Table) -> None:
     first, second, _, last = history.snapshots
     both, newest = [(2, None), (3, "n")], [(3, "n")]
     cases: list[tuple[dict[str, Any], Any]] = [
@@ -260,7 +260,7 @@ def test_what_was_appended_by_every_option(read: Read, history: Table) -> None:
         read_by_steps(history.location, {"start-snapshot-id": history.refs["side"].snapshot_id})
 
 
-def test_a_tag_is_no_branch_and_the_reverse(history: Table) -> None:
+def test_tag_as_branch_and_branch_as_tag_are_refused(history: Table) -> None:
     with pytest.raises(InvalidRequestError, match="is a tag; use the option tag"):
         read_by_steps(history.location, {"branch": "first"})
     with pytest.raises(InvalidRequestError, match="is a branch; use the option branch"):

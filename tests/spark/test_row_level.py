@@ -523,7 +523,7 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_null_structs_with_required_fields_are_written_anew(
+def test_null_structs_with_required_fields_are_rewritten(
     session: IcebergSession, file_format: str, mode: str
 ) -> None:
     """A null struct has no fields, whatever Arrow keeps for them."""

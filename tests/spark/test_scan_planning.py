@@ -232,7 +232,7 @@ def test_subqueries_on_what_files_are_skipped_by(session: IcebergSession, condit
 
 
 @pytest.mark.nightly
-def test_what_python_reads_is_in_the_same_plan(
+def test_files_read_by_python_are_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run-time filter also prunes files whose rows Python workers read."""

@@ -250,7 +250,7 @@ def test_a_table_cuts_files_for_every_core_or_not(
 @pytest.mark.parametrize(
     ("name", "value"), [("split-size", "0"), ("split-size", "many"), ("file-open-cost", "-1")]
 )
-def test_a_size_that_is_none_is_an_error(session: IcebergSession, name: str, value: str) -> None:
+def test_invalid_split_size_is_refused(session: IcebergSession, name: str, value: str) -> None:
     with pytest.raises(Exception, match=f"{name} is '{value}': give a whole number"):
         read(session, **{name: value})
 

@@ -323,7 +323,9 @@ def test_a_namespace_may_be_in_one_or_in_both(
 
 
 @pytest.mark.nightly
-def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -> None:
+def test_views_and_functions_of_the_session_catalog_are_those_of_spark(
+    session: SparkSession, db: str
+) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"INSERT INTO {db}.ice VALUES (1)")
     session.sql(f"CREATE TEMPORARY VIEW {db}_view AS SELECT id + 1 AS id FROM {db}.ice")

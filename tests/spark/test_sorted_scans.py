@@ -100,7 +100,7 @@ def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: s
 
 
 @pytest.mark.nightly
-def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
+def test_scan_with_another_sort_order_is_sorted(session: IcebergSession) -> None:
     for name, order in OTHER_ORDERS.items():
         make(session, name, order, "bucket(4, id)")
         assert sorts(compared(session, name, JOIN + "a.id = b.id")) == 2, name
@@ -109,7 +109,7 @@ def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
 
 
 @pytest.mark.nightly
-def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
+def test_scan_of_partly_sorted_files_is_sorted(session: IcebergSession) -> None:
     """Files with two sort orders, and two files in one group."""
     spark, on = session.spark, "a.id = b.id"
     make(session, "mixed", "id", "bucket(4, id)")

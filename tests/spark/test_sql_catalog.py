@@ -145,7 +145,7 @@ DEFAULTS = {
 """The type, the SQL literal and the Python value of each column."""
 
 
-def test_what_an_insert_leaves_out_is_the_default(
+def test_columns_missing_in_insert_have_their_defaults(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     columns = ", ".join(f"{c} {type_} default {sql}" for c, (type_, sql, _) in DEFAULTS.items())
@@ -266,7 +266,7 @@ def test_uninstall_restores_the_session(spark: SparkSession, lake: IcebergSessio
     assert spark.table("lake.db.again").count() == 0
 
 
-def test_where_there_is_no_bridge_the_portable_path_serves(
+def test_without_a_bridge_reads_are_portable(
     spark: SparkSession,
     lake: IcebergSession,
     monkeypatch: pytest.MonkeyPatch,

@@ -93,7 +93,7 @@ def test_format_iceberg_py_is_laid_out_as_the_table_asks(
     assert set(files["sort_order_id"].to_pylist()) == {1}
 
 
-def test_a_cached_table_is_read_anew_after_a_write(
+def test_cached_table_is_read_again_after_a_write(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     t = "written.db.cached"

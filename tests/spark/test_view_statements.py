@@ -179,7 +179,7 @@ def test_views_are_altered(spark: SparkSession, folder: Path) -> None:
     spark.sql("DROP VIEW made.db.again")
 
 
-def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path) -> None:
+def test_location_of_a_view_is_not_a_property(spark: SparkSession, folder: Path) -> None:
     for name in ("first", "second"):
         spark.sql(
             f"CREATE OR REPLACE VIEW made.db.placed TBLPROPERTIES ('location' = '{folder}/{name}', "
@@ -223,7 +223,7 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
         ("DROP VIEW made.db.t", "VIEW_NOT_FOUND"),
     ],
 )
-def test_what_no_view_can_be_is_refused(
+def test_view_of_temporary_objects_is_refused(
     spark: SparkSession, folder: Path, statement: str, why: str
 ) -> None:
     spark.range(1).createOrReplaceTempView("gone_soon")

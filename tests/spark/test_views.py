@@ -71,7 +71,7 @@ def test_names_in_a_view_are_those_of_its_catalog_and_namespace(
     assert spark.table("views.db.above").first() == (10,)
 
 
-def test_a_view_is_no_table(spark: SparkSession, create: Create) -> None:
+def test_view_cannot_be_written_as_a_table(spark: SparkSession, create: Create) -> None:
     create("fixed", "a INT", "SELECT 1 AS a")
     with pytest.raises(AnalysisException, match="EXPECT_TABLE_NOT_VIEW"):
         spark.sql("INSERT INTO views.db.fixed VALUES (2)")

@@ -169,7 +169,7 @@ def test_files_are_cut_at_their_target_size(spark: SparkSession, tmp_path: Path)
     assert rows_of(spark, tmp_path / "t", {"filter": "id = 19999", "columns": "id"}) == [(19999,)]
 
 
-def test_what_the_writer_does_not_know_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_write_option_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = frame_of(spark, (1, "a"))
     _, text = refusal(lambda: save(frame, tmp_path / "t", {"merge-schema": "true"}))
     assert "unknown write option 'merge-schema'; known: branch" in text

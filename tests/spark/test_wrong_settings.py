@@ -78,7 +78,7 @@ def refusal(frame_of: object) -> str:
 @pytest.mark.nightly
 @pytest.mark.parametrize("value", ["x", "", "1.5", "99999999999999999999", "least"])
 @pytest.mark.parametrize(("name", "least"), [("split-size", 1), ("lookback", 1)])
-def test_option_that_is_no_whole_number_is_refused(
+def test_option_that_is_not_a_whole_number_is_refused(
     session: IcebergSession, name: str, least: int, value: str
 ) -> None:
     options = {name: str(least - 1) if value == "least" else value}
@@ -90,7 +90,7 @@ def test_option_that_is_no_whole_number_is_refused(
 
 
 @pytest.mark.parametrize(("name", "value"), pairs(FLAGS, ["yes", "1", ""]))
-def test_option_that_is_no_boolean_is_refused(
+def test_option_that_is_not_a_boolean_is_refused(
     session: IcebergSession, name: str, value: str
 ) -> None:
     for read in (by_name, by_path):
@@ -196,7 +196,7 @@ def test_a_tables_property_that_java_cannot_read_with(
     assert session.spark.table(table).collect() == [(1,)]
 
 
-def test_what_java_passes_over_in_a_table_locks_nobody_out(session: IcebergSession) -> None:
+def test_property_that_java_ignores_is_ignored(session: IcebergSession) -> None:
     table = table_says(session, "passed_over", PASSED_OVER)
     session.spark.sql(f"insert into {table} values (2), (3)")
     session.spark.sql(f"delete from {table} where id = 3")

@@ -19,7 +19,7 @@ def test_metadata_of_other_writers_is_read_or_refused(case: ForeignMetadata) -> 
             metadata_from_json(case.document)
 
 
-def test_what_is_missing_gets_the_value_that_it_should_have() -> None:
+def test_missing_keys_have_the_values_they_imply() -> None:
     whole = metadata_from_json(DOCUMENT)
     for case in FOREIGN_METADATA[:3]:
         assert metadata_from_json(case.document) == whole

@@ -94,7 +94,7 @@ def test_a_wrong_width_is_refused(type_: Type) -> None:
 
 
 @pytest.mark.parametrize("type_", [IntegerType(), LongType(), DoubleType(), DecimalType(9, 2)])
-def test_no_bytes_are_no_number(type_: Type) -> None:
+def test_empty_bytes_are_not_a_number(type_: Type) -> None:
     with pytest.raises(InvalidMetadataError, match="is not a binary"):
         value_from_bytes(type_, b"")
 

@@ -212,7 +212,7 @@ def test_an_unknown_version_is_refused_by_number() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"format-version":2}']
 )
-def test_bytes_that_are_no_metadata_name_the_file(data: bytes) -> None:
+def test_error_of_invalid_metadata_names_the_file(data: bytes) -> None:
     with pytest.raises(InvalidMetadataError, match=r"^meta\.json: "):
         metadata_from_bytes(data, "meta.json")
 

@@ -328,7 +328,7 @@ class ChangeContract:
         assert loaded.default_spec == first.default_spec
         assert loaded.default_sort_order == first.default_sort_order
 
-    def test_what_expired_is_gone_with_what_only_it_used(
+    def test_expiry_removes_refs_schemas_and_specs_of_expired_snapshots(
         self, catalog: Catalog, table: Table
     ) -> None:
         table.append(rows(1))

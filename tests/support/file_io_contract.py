@@ -165,7 +165,7 @@ class FileIOContract:
         store.write_bytes(f"{folder}/deep/hint", b"22")
         assert store.read_bytes(f"{folder}/deep/hint") == b"22"
 
-    def test_delete_twice_is_no_error(self, store: FileIO, folder: str) -> None:
+    def test_file_can_be_deleted_twice(self, store: FileIO, folder: str) -> None:
         self.put(store, f"{folder}/f", b"x")
         store.delete(f"{folder}/f")
         store.delete(f"{folder}/f")
@@ -194,7 +194,7 @@ class FileIOContract:
         assert {f.location: f.size for f in store.list_files(f"{folder}/t")} == expected
         assert {f.location: f.size for f in store.list_files(f"{folder}/t/")} == expected
 
-    def test_listing_what_is_not_there_is_empty(self, store: FileIO, folder: str) -> None:
+    def test_listing_a_missing_folder_is_empty(self, store: FileIO, folder: str) -> None:
         assert list(store.list_files(f"{folder}/nothing")) == []
 
     @pytest.mark.parametrize("name", ODD_NAMES)

@@ -360,7 +360,7 @@ class ViewChangeContract(ViewContract):
         together([partial(create_view, f"SELECT {n}") for n in range(3)])
         assert created == [views.load_view(identifier).metadata]
 
-    def test_a_view_is_loaded_as_no_table_and_a_table_as_no_view(
+    def test_loading_a_view_as_a_table_or_the_reverse_is_refused(
         self, catalog: Catalog, views: ViewCatalog, identifier: TableIdentifier
     ) -> None:
         view = views.create_view(identifier, first_view(views, identifier, "SELECT 1"))

@@ -73,7 +73,7 @@ def test_services_and_volumes_that_are_named_are_there(compose: dict[str, Any]) 
         assert compose["volumes"].keys() >= volumes
 
 
-def test_what_is_copied_into_the_image_is_there(compose: dict[str, Any]) -> None:
+def test_files_copied_into_the_image_exist(compose: dict[str, Any]) -> None:
     dockerfile = compose["x-spark"]["build"]["dockerfile_inline"]
     sources = [s for line in re.findall(r"COPY (.+)", dockerfile) for s in line.split()[:-1]]
     assert sources

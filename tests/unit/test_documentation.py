@@ -47,7 +47,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
 @pytest.mark.parametrize("page", reference_pages.pages(), ids=name_of)
-def test_what_is_written_from_code_is_current(page: Path) -> None:
+def test_generated_page_is_current(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == reference_pages.pages()[page], "run `make generate`"
 

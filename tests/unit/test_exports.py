@@ -62,7 +62,7 @@ def test_a_users_program_passes_mypy_strict(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_what_a_user_writes_wrong_is_found(tmp_path: Path) -> None:
+def test_type_checker_finds_wrong_uses(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     wrong = "import iceberg_pyspark as ice\n\nice.load_tabel('a')\nice.load_table(1).schema.x\n"
     done = check(tmp_path, wrong)

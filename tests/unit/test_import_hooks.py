@@ -71,7 +71,7 @@ def test_a_module_with_a_hook_is_otherwise_the_same() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_a_module_that_is_not_there_is_not_found() -> None:
+def test_missing_module_raises_module_not_found_error() -> None:
     when_imported(f"{PARENT}.absent", lambda module: pytest.fail("called"))
     with pytest.raises(ModuleNotFoundError, match=f"No module named '{PARENT}.absent'"):
         importlib.import_module(f"{PARENT}.absent")

@@ -47,7 +47,7 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
 
 
 @cases("modules", fast=[TRAVELS], nightly=[*(pytest.param((m,), id=m) for m in TRAVELS)])
-def test_what_travels_to_executors_needs_no_more_there(modules: tuple[str, ...]) -> None:
+def test_modules_on_executors_import_no_driver_package(modules: tuple[str, ...]) -> None:
     """Functions of these modules are pickled by name; executors may lack packages of the driver."""
     foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}
     names = ", ".join(f"iceberg_pyspark.spark.{module}" for module in modules)

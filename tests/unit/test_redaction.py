@@ -82,7 +82,7 @@ def test_no_value_of_a_credential_is_shown(key: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_SECRETS)
-def test_what_is_no_secret_is_shown(text: str) -> None:
+def test_text_without_a_secret_is_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 

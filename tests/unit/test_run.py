@@ -45,20 +45,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_runs_a_file_with_its_arguments_and_exit_code(folder: Path) -> None:
+def test_run_runs_a_file_with_its_arguments_and_exit_code(folder: Path) -> None:
     done = python("-m", "iceberg_pyspark.run", "scripts/program.py", "-m", "a b", folder=folder)
     assert done.stdout == "['-m', 'a b'] program.py __main__ 1\nTrue False\n", done.stderr
     assert done.returncode == 3
 
 
-def test_it_runs_a_module(folder: Path) -> None:
+def test_run_runs_a_module(folder: Path) -> None:
     (folder / "helper.py").touch()
     done = python("-m", "iceberg_pyspark.run", "-m", "program", "--x", folder=folder)
     assert done.stdout == "['--x'] program.py __main__ 1\nTrue False\n", done.stderr
     assert done.returncode == 2
 
 
-def test_it_runs_a_console_script_of_the_environment(tmp_path: Path) -> None:
+def test_run_runs_a_console_script_of_the_environment(tmp_path: Path) -> None:
     run = ("-m", "iceberg_pyspark.run")
     done = python(*run, "pytest", "--version", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"pytest {pytest.__version__}\n"), done.stderr

@@ -362,7 +362,7 @@ def test_properties_that_make_no_sense_are_refused_by_name(
 
 
 @pytest.mark.parametrize("token", ["hunter22\u00fc", "hunter22\n", "hunter22\r\nX-Other: 1"])
-def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
+def test_token_invalid_in_a_header_is_refused_without_showing_it(token: str) -> None:
     with (
         catalog_of(lambda _: table_reply(), token=token) as (catalog, server),
         pytest.raises(IcebergError) as raised,

@@ -270,7 +270,7 @@ def test_a_drop_of_a_namespace_without_an_answer_is_looked_up(is_gone: bool) -> 
 
 
 @pytest.mark.parametrize("by_server", ["false", "true"])
-def test_a_plain_drop_is_no_purge(by_server: str) -> None:
+def test_drop_without_purge_sends_no_purge(by_server: str) -> None:
     properties = {"rest-catalog-purge": by_server}
     with catalog_of(lambda _: Reply(204), properties=properties) as (catalog, server):
         TableCatalog(catalog).drop_table(str(EVENTS))
@@ -330,7 +330,7 @@ def test_a_redirect_gets_no_credentials() -> None:
     "content",
     [b"", b"<html>", [], {"metadata": {}}, {**table_reply().content, "metadata-location": 5}],
 )
-def test_an_answer_that_is_no_table_is_an_error_that_names_the_request(content: object) -> None:
+def test_malformed_answer_is_an_error_that_names_the_request(content: object) -> None:
     with (
         catalog_of(lambda _: Reply(200, content)) as (catalog, _),
         pytest.raises(InvalidMetadataError, match=r"GET v1/namespaces/db/tables/events"),
@@ -411,7 +411,7 @@ def test_a_table_with_credentials_that_expire_soon_is_sent_again() -> None:
         assert server.paths("GET")[1:] == [TABLE, TABLE]
 
 
-def test_a_dropped_table_is_asked_for_anew() -> None:
+def test_dropped_table_is_requested_without_its_etag() -> None:
     def answer(request: Request) -> Reply:
         if request.method == "DELETE":
             return Reply(204)

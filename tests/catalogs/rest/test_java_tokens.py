@@ -137,7 +137,7 @@ def test_a_token_that_was_not_issued_is_refused(relay: Relay) -> None:
     assert (relay.used, relay.forms) == ([], [])
 
 
-def test_java_refuses_a_login_that_is_none(relay: Relay) -> None:
+def test_java_server_refuses_a_wrong_grant_type(relay: Relay) -> None:
     form = urlencode({"grant_type": "password", "client_secret": "x"})
     answer = httpx.post(
         f"{relay.uri}{TOKENS}",

@@ -137,7 +137,7 @@ def test_a_server_that_wants_none_gets_none(
 
 
 @pytest.mark.nightly
-def test_the_java_server_takes_them(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_server_accepts_reports(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = RestCatalog("lake", {"uri": server.endpoint})
     statuses: list[int] = []
 

@@ -217,7 +217,7 @@ def test_a_reader_that_gives_up_cancels(planning: tuple[Planning, TestServer]) -
          InvalidMetadataError, r"storage-credentials\[0\].prefix"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_a_plan_otherwise(
+def test_failed_expired_or_slow_plan_is_an_error(
     planning: tuple[Planning, TestServer],
     monkeypatch: pytest.MonkeyPatch,
     replies: list[Any],
@@ -369,7 +369,7 @@ def test_forms_of_other_servers_are_read(planning: tuple[Planning, TestServer]) 
     assert table.scan(filter="name = 'a'").known_count() == 6
 
 
-def test_what_the_server_filters_besides_is_filtered(
+def test_residual_filter_of_the_server_is_applied(
     planning: tuple[Planning, TestServer],
 ) -> None:
     source, server = planning

@@ -122,7 +122,7 @@ def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None
         *("fsspec.sftp.key_filename", "fsspec.webdav.base_url", "hf.endpoint"),
     ],
 )
-def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
+def test_properties_that_a_server_may_not_send_are_ignored(key: str) -> None:
     assert taken({key: "x", "s3.region": "eu"}) == {"s3.region": "eu"}
 
 
@@ -181,7 +181,7 @@ def test_addresses_in_a_connection_string_are_refused(connection: str) -> None:
         *("adls.account-name", "adls.auth.shared-key.account.name", "adls.blob-storage-scheme"),
     ],
 )
-def test_what_becomes_part_of_an_address_must_not_end_its_host(key: str) -> None:
+def test_property_of_an_address_cannot_end_its_host(key: str) -> None:
     for value in ("example.com/", "example.com?x", "a@example.com", "example.com#", "a\\b", "a b"):
         with pytest.raises(CatalogError, match=rf"{key}.* part of a store's address"):
             taken({key: value})
@@ -303,7 +303,7 @@ def test_a_name_is_resolved_once_in_a_while(
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9000", "http://inner.example.com"])
-def test_what_the_user_has_configured_is_accepted(address: str) -> None:
+def test_address_that_the_user_configured_is_accepted(address: str) -> None:
     offered = {"s3.endpoint": address}
     assert taken(offered, own=offered) == offered
     with pytest.raises(CatalogError, match="to the same value yourself"):
@@ -401,7 +401,7 @@ def test_addresses_among_credentials_are_checked_too() -> None:
         table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
 
 
-def test_credentials_by_prefix_are_no_property_of_the_table() -> None:
+def test_storage_credentials_are_not_a_property_of_the_table() -> None:
     answer = JsonObject({"config": {"storage.credentials": "[]", "s3.region": "eu"}})
     properties = table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
     assert dict(properties) == {"s3.region": "eu", "storage.server-properties": "[]"}

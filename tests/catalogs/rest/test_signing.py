@@ -101,7 +101,7 @@ def test_another_server_is_refused_unless_the_user_names_it(
     assert signing(http, **options).endpoint == "https://other.example/sign"
 
 
-def test_what_the_server_may_not_say(served: tuple[Server, TestServer]) -> None:
+def test_server_cannot_send_signing_settings_of_others(served: tuple[Server, TestServer]) -> None:
     server, http = served
     server.config = {SIGNING: json.dumps({"endpoint": "https://other.example"})}
     assert SIGNING not in loaded(http)[1]

@@ -89,7 +89,7 @@ def test_unreferenced_snapshots_are_loaded_once_on_demand(loads: tuple[Loads, Te
     assert requested_snapshots(server) == ["refs", "all"]
 
 
-def test_what_is_committed_later_is_not_of_this_metadata(loads: tuple[Loads, TestServer]) -> None:
+def test_later_commits_are_not_in_loaded_metadata(loads: tuple[Loads, TestServer]) -> None:
     source, server = loads
     metadata = RestCatalog("rest", {"uri": server.uri, **REFS}).load_table(EVENTS).metadata
     whole = source.metadata

@@ -181,7 +181,7 @@ def test_files_without_field_ids_in_a_table_without_name_mapping(
     assert len(assert_read_alike(oracle, name)) == 2
 
 
-def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> None:
+def test_struct_without_field_ids_is_refused_and_not_null(oracle: Oracle) -> None:
     """Java reads null where the file has a struct; we refuse, but still read the other columns."""
     name = "java_hadoop.imported.struct_without_ids"
     oracle.sql(f"CREATE TABLE {name} (s STRUCT<u: INT>, n INT) USING iceberg")

@@ -220,7 +220,7 @@ def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTable
 
 
 @pytest.mark.nightly
-def test_a_metadata_codec_that_is_none_can_be_mended(oracle: Oracle, java: JavaTables) -> None:
+def test_unknown_metadata_codec_can_be_corrected(oracle: Oracle, java: JavaTables) -> None:
     """Java refuses to set the codec, and refuses every commit that keeps it; so do we."""
     name = "java_hadoop.we_write_together.codec"
     codec = "write.metadata.compression-codec"

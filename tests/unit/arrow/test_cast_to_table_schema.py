@@ -254,9 +254,7 @@ def test_a_frame_schema_is_checked_as_iceberg_types_too() -> None:
         (BooleanType(), pa.array([True, None]), [True, None]),
     ],
 )
-def test_what_holds_the_same_values_is_accepted(
-    type_: Type, array: pa.Array, expected: list[Any]
-) -> None:
+def test_lossless_type_is_accepted(type_: Type, array: pa.Array, expected: list[Any]) -> None:
     assert column(type_, array) == expected
 
 
@@ -289,9 +287,7 @@ def test_what_holds_the_same_values_is_accepted(
         (ListType(element_id=2, element_type=IntegerType()), pa.list_(pa.int64())),
     ],
 )
-def test_what_could_lose_values_is_refused_with_both_types(
-    type_: Type, source: pa.DataType
-) -> None:
+def test_lossy_type_is_refused_with_both_types(type_: Type, source: pa.DataType) -> None:
     with pytest.raises(InvalidRequestError, match=r"column 'c.*' is .* in the rows and") as caught:
         check_write_schema(pa.schema([("c", source)]), one_column(type_), table="t")
     assert f"Rows: c {source}" in str(caught.value)

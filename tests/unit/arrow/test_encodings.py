@@ -264,7 +264,7 @@ def test_every_type_and_encoding_is_read_as_it_was_written() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_cannot_be_stored_is_refused_by_name() -> None:
+def test_type_without_an_iceberg_type_is_refused_by_name() -> None:
     schema = from_arrow_schema(pa.schema([("c", pa.list_(pa.int32()))]))
     for type_ in (
         pa.month_day_nano_interval(),

@@ -69,7 +69,7 @@ def test_colliding_keys_are_found_exactly(
     assert membership.tolist() == [True] * len(keys) + [False] * 3
 
 
-def test_null_is_no_key_unless_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_null_matches_only_a_null_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
     membership = KeySet([pa.array(["", "a"])]).contains([pa.array([None, "", "b"])])
     assert membership.tolist() == [False, True, False]

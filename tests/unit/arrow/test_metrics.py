@@ -146,7 +146,7 @@ def test_line_42_a_column_of_nan_has_no_bounds_but_a_count() -> None:
     assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}
 
 
-def test_line_42_nan_is_no_bound_beside_numbers() -> None:
+def test_line_42_nan_beside_numbers_is_not_a_bound() -> None:
     assert bounds_of(FloatType(), [math.nan, 1.0], [math.nan]) == (struct.pack("<f", 1.0),) * 2
 
 

@@ -69,7 +69,7 @@ def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> 
 
 
 @pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])
-def test_a_mode_that_is_none_is_ignored_as_java_ignores_it(text: str) -> None:
+def test_unknown_metrics_mode_is_ignored_as_in_java(text: str) -> None:
     key = "write.metadata.metrics."
     assert set(metrics_modes(SCHEMA, {f"{key}default": text}).values()) == {DEFAULT}
     properties = {f"{key}default": "counts", f"{key}column.a": text, f"{key}column.s.x": "full"}

@@ -92,7 +92,7 @@ def test_nested_columns_by_field_id() -> None:
     ]
 
 
-def test_names_with_dots_are_no_paths() -> None:
+def test_column_name_with_a_dot_is_not_a_path() -> None:
     io = MemoryFileIO()
     inner = pa.struct([field("b", pa.int32(), 2)])
     schema = pa.schema([field("a", inner, 1), field("a.b", pa.int32(), 3)])

@@ -121,6 +121,6 @@ def test_pages_have_the_rows_and_version_asked_for() -> None:
         ("write.parquet.bloom-filter-max-bytes", "0"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(name: str, value: str) -> None:
+def test_wrong_bloom_filter_property_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(InvalidRequestError, match=name):
         write({"write.parquet.bloom-filter-enabled.column.id": "true", name: value})

@@ -125,7 +125,7 @@ def test_a_batch_of_one_partition_is_not_copied() -> None:
     assert rows is batch
 
 
-def test_no_rows_are_no_pieces() -> None:
+def test_empty_batch_has_no_partitions() -> None:
     schema = schema_of(IntegerType())
     assert (
         partition_batch(batch_of(schema, [[]]), spec_of((1, IdentityTransform())), [schema]) == []

@@ -463,7 +463,7 @@ def test_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bool)
         (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
     ],
 )
-def test_what_is_no_promotion_is_refused_by_column(array: pa.Array, type_: PrimitiveType) -> None:
+def test_file_with_another_type_is_refused_by_column(array: pa.Array, type_: PrimitiveType) -> None:
     """docs/conformance.md 72."""
     io = MemoryFileIO()
     write_table(io, FILE, with_field_ids(pa.table({"c": array}), 1))

@@ -151,7 +151,7 @@ def test_every_typed_column_is_encoded_as_its_type(type_: pa.DataType, value: An
     assert decoded(variant_array(array)) == [value]
 
 
-def test_what_sparks_python_does_not_decode_has_the_bytes_of_the_encoding() -> None:
+def test_types_that_pyspark_cannot_decode_have_the_bytes_of_the_encoding() -> None:
     metadata = bytes(encoded(None).metadata)
     nines, number = "9" * 38, UUID(int=7)
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([number.bytes], pa.binary(16)))
@@ -168,7 +168,7 @@ def test_what_sparks_python_does_not_decode_has_the_bytes_of_the_encoding() -> N
         assert variant_array(array).to_pylist() == [{"metadata": metadata, "value": expected}]
 
 
-def test_what_is_no_variant_is_refused_by_name() -> None:
+def test_malformed_variant_is_refused_by_name() -> None:
     with pytest.raises(InvalidMetadataError, match=r"f: column 'v' is stored as .*a variant"):
         check_variant(pa.struct(GROUP), "f: column 'v'")
     odd = pa.struct([("metadata", pa.binary()), ("typed_value", pa.timestamp("ns"))])

@@ -138,7 +138,7 @@ def test_a_table_whose_partition_fields_are_all_dropped_has_no_partition_folders
 
 
 @pytest.mark.parametrize("batches", [[], [numbers([])]])
-def test_no_rows_are_no_files(batches: list[pa.RecordBatch]) -> None:
+def test_empty_write_makes_no_files(batches: list[pa.RecordBatch]) -> None:
     for spec in (UNPARTITIONED, spec_of(1, IdentityTransform())):
         files, store = write(a_context(spec=spec), batches)
         assert files == []

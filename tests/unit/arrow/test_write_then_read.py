@@ -71,7 +71,7 @@ def comparable(value: Any) -> Any:
 
 @settings(max_examples=settings().max_examples * 6 // 5, deadline=None)
 @given(st.data())
-def test_what_is_written_is_read_back(data: st.DataObject) -> None:
+def test_written_rows_are_read_back(data: st.DataObject) -> None:
     file_format: FileFormat = data.draw(st.sampled_from(("parquet", "orc", "avro")))
     types = [t for t in PRIMITIVE_TYPES if file_format != "orc" or t not in FAR_IN_ORC]
     plain, inner, partitioned = (data.draw(st.sampled_from(types)) for _ in range(3))

@@ -98,7 +98,7 @@ def test_where_nan_is_not_ruled_out_nothing_is_claimed(tmp_path: Path, statistic
     assert metrics["value_counts"][1] == sum(map(len, groups))
 
 
-def test_nulls_are_no_nans(tmp_path: Path) -> None:
+def test_nulls_do_not_count_as_nan(tmp_path: Path) -> None:
     metrics = metrics_of(file_of(tmp_path, [None], [2.0]))
     assert metrics["nan_value_counts"] == {1: 0}
     assert bounds(metrics) == (2.0, 2.0)

@@ -34,7 +34,7 @@ def test_levels_of_a_name(text: str, levels: tuple[str, ...]) -> None:
         *("a\nb", "a\0", "a\x85", "x" * 256),
     ],
 )
-def test_what_is_no_name_is_refused(text: str) -> None:
+def test_invalid_name_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="name"):
         parse_levels(text)
 
@@ -77,6 +77,6 @@ def test_a_known_catalog_is_split_off() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\\b", ".hidden", "..", "é" * 128])
-def test_names_that_are_no_folders(name: str) -> None:
+def test_name_that_cannot_be_a_folder_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequestError):
         check_folder_name(name)

@@ -126,7 +126,7 @@ def test_a_dropped_column_stays_mapped_and_names_of_nothing_stay() -> None:
     assert mapped(after) == {None: ["ignored"], 1: ["ID", "no", "id"], 9: ["n"]}
 
 
-def test_what_has_nothing_to_do_with_names_leaves_the_text_alone() -> None:
+def test_change_without_names_keeps_the_text_of_the_name_mapping() -> None:
     text = '[ {"field-id": 1, "names": ["id"]} ]'
     after = apply_changes(lambda c: c.update_type("id", "long"), table(text))
     assert after.properties[NAME_MAPPING] == text

@@ -79,7 +79,7 @@ def after(metadata: TableMetadata, updates: Sequence[u.TableUpdate]) -> TableMet
 
 
 @given(before=CHANGES, updates=CHANGES)
-def test_naming_what_is_there_changes_nothing(
+def test_updates_with_known_ids_have_the_same_effect(
     before: list[u.TableUpdate], updates: list[u.TableUpdate]
 ) -> None:
     first = new_table_metadata(SCHEMAS[0], None, None, "/t", {}, table_uuid="0-0-0-0", now_ms=1)
@@ -130,7 +130,7 @@ VIEW_CHANGES = st.lists(
 
 
 @given(before=VIEW_CHANGES, updates=VIEW_CHANGES)
-def test_naming_what_a_view_has_changes_nothing(
+def test_view_updates_with_known_ids_have_the_same_effect(
     before: list[ViewUpdate], updates: list[ViewUpdate]
 ) -> None:
     first = view_definition_updates(

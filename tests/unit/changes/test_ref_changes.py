@@ -120,7 +120,7 @@ def test_references_are_removed_and_renamed() -> None:
         (lambda: fast_forward(LINE, "b", "x"), NoSuchSnapshotError),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_impossible_reference_change_is_refused(
     change: Callable[[], Changes], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -141,7 +141,7 @@ def test_a_branch_moves_forward_only() -> None:
     assert after(fast_forward(ahead, "new", "b"), ahead)["new"] == 3
 
 
-def test_retention_changes_only_what_is_said() -> None:
+def test_retention_keeps_fields_that_are_not_given() -> None:
     first = set_retention(LINE, "b", min_snapshots_to_keep=3)
     metadata = apply_updates(LINE, first.updates, now_ms=1, previous_metadata_location=None)
     second = set_retention(metadata, "b", max_snapshot_age_ms=7)

@@ -129,7 +129,7 @@ def test_columns_of_the_same_name_keep_their_ids() -> None:
     assert names == {"id": 1, "st": 3, "st.x": 4, "new": 5, "li": 6, "st.y": 7, "li.element": 8}
 
 
-def test_history_and_branches_stay_and_main_begins_anew() -> None:
+def test_replaced_table_keeps_history_and_branches_and_has_an_empty_main() -> None:
     before = table()
     after = replaced(before, NEW, properties={"b": "2", "c": "3"}, location="file:/elsewhere")
     assert after.snapshots == before.snapshots

@@ -474,12 +474,12 @@ def test_the_key_of_a_map_never_changes(change: Change) -> None:
         (lambda c: c.move_after("d", "d"), "relative to itself"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(change: Change, message: str) -> None:
+def test_impossible_schema_change_is_refused_by_name(change: Change, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         change(SchemaChanges(table()))
 
 
-def test_a_change_that_changes_nothing_is_none() -> None:
+def test_changes_that_cancel_out_make_no_update() -> None:
     metadata = table()
     changes = SchemaChanges(metadata).rename_column("d", "e").rename_column("e", "d")
     assert changes.changes(metadata).updates == ()

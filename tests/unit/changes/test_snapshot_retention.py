@@ -159,7 +159,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
-def test_what_expires(vector: Vector) -> None:
+def test_expired_snapshots_and_refs_are_those_of_the_specification(vector: Vector) -> None:
     """docs/conformance.md 91."""
     assert expiry(vector.metadata, vector.retention, NOW) == vector.expected
 

@@ -140,7 +140,7 @@ def test_fields_are_renamed_and_removed_by_what_they_are() -> None:
         ("nope", "identity", "no column"),
     ],
 )
-def test_what_cannot_be_added_is_refused(source: str, transform: str, message: str) -> None:
+def test_impossible_partition_field_is_refused(source: str, transform: str, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         SpecChanges(table()).add_field(source, transform)
 

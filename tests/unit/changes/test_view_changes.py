@@ -59,7 +59,7 @@ def test_a_replaced_view_keeps_its_versions() -> None:
     assert back.version_log[-1] == VersionLogEntry(11, 1)
 
 
-def test_an_equal_definition_is_no_new_version() -> None:
+def test_equal_definition_adds_no_view_version() -> None:
     view = new_view()
     assert apply_view_updates(view, definition("SELECT 1", now_ms=8), now_ms=9) is view
 
@@ -103,7 +103,7 @@ def test_a_dialect_is_lost_only_where_the_view_says_so() -> None:
     assert apply_view_updates(view, allowed, now_ms=9).current_version.sql("trino") is None
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_impossible_view_update_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="two queries"):
         apply_view_updates(
             new_view(), definition("SELECT 2", dialects=("spark", "SPARK")), now_ms=9

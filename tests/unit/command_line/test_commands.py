@@ -152,7 +152,7 @@ def test_values_are_printed_as_sql_has_them(run: Run, table: ice.Table) -> None:
     assert text in run("files", "db.values", "--json").text
 
 
-def test_what_was_appended_or_changed_is_scanned(run: Run, table: ice.Table) -> None:
+def test_incremental_scan_options(run: Run, table: ice.Table) -> None:
     first, last = table.snapshots[0], table.snapshots[-1]
     added = str(last.summary["added-records"])
     start = ("--start-snapshot-id", str(first.snapshot_id))
@@ -181,7 +181,7 @@ def test_metadata_tables_are_scanned(run: Run, table: ice.Table) -> None:
     assert (refused.code, refused.errors.count("\n")) == (2, 1)
 
 
-def test_what_a_terminal_would_act_on_is_escaped(run: Run, table: ice.Table) -> None:
+def test_control_characters_are_escaped_for_terminals(run: Run, table: ice.Table) -> None:
     assert "b\\x1b[2J" in run("scan", "db.t").text
     assert "\x1b" not in run("scan", "db.t", "--json").text
 

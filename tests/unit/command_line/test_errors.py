@@ -135,7 +135,7 @@ def test_every_code_is_tried() -> None:
         ),
     ],
 )
-def test_what_spark_refuses_is_a_wrong_request(
+def test_error_of_spark_has_the_exit_code_of_a_wrong_request(
     capsys: pytest.CaptureFixture[str], error: Exception, code: ExitCode
 ) -> None:
     def work() -> None:
@@ -151,7 +151,7 @@ def test_every_code_is_documented() -> None:
     assert [int(c) for c in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == list(ExitCode)
 
 
-def test_what_stands_behind_two_dashes_stays() -> None:
+def test_arguments_after_two_dashes_are_kept() -> None:
     options = ({"--uri"}, {"--json"})
     arguments = ["a", "--uri=x", "--", "--json"]
     assert options_first(arguments, *options) == ["--uri=x", "a", "--", "--json"]

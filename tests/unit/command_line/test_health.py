@@ -42,7 +42,7 @@ def test_every_command_runs_as_it_is_printed(run: Run, table: ice.Table) -> None
             assert done.code == 0, (arguments, done.errors)
 
 
-def test_what_is_worthwhile_is_said_until_it_is_done(run: Run, table: ice.Table) -> None:
+def test_suggestion_is_shown_until_it_is_carried_out(run: Run, table: ice.Table) -> None:
     run("properties", "set", "table", "db.t", "history.expire.max-snapshot-age-ms", "1")
     for _ in range(4):
         table.refresh().append(table.scan().to_arrow())

@@ -145,7 +145,7 @@ def test_health_page_shows_every_figure_of_the_report(page: str, health: TableHe
     assert any(text.startswith("p=xxx") and text.endswith("…") for text in svg_texts)
 
 
-def test_what_others_wrote_is_text(page: str) -> None:
+def test_text_of_other_writers_is_escaped(page: str) -> None:
     read = Page(page)
     assert "\x1b" not in page
     assert printable(f"p={EVIL}") in read.texts["td"]

@@ -34,5 +34,5 @@ def test_a_finding_is_a_line_and_the_command_fails(run: Run, table: ice.Table) -
     assert (actual["rule"], actual["file"]) == ("file-exists", task.file_path)
 
 
-def test_a_table_that_is_not_there_is_told_as_such(run: Run, table: ice.Table) -> None:
+def test_missing_table_exits_with_3(run: Run, table: ice.Table) -> None:
     assert run("verify", "db.none").code == 3

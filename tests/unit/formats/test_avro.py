@@ -157,7 +157,7 @@ def bomb(codec: str) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
-def test_what_decompresses_beyond_the_limit_is_refused(
+def test_block_that_decompresses_beyond_the_limit_is_refused(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = bomb(codec)

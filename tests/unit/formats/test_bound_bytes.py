@@ -140,7 +140,7 @@ def test_bytes_are_the_values_that_each_of_them_is_alone(
 
 
 @pytest.mark.parametrize("type_", [VariantType(), GeometryType(), GeographyType()], ids=str)
-def test_bounds_that_are_no_values_have_no_type(type_: PrimitiveType) -> None:
+def test_bounds_of_nested_types_raise_type_error(type_: PrimitiveType) -> None:
     with pytest.raises(TypeError, match=str(type_)):
         typed_bounds([b"x"], type_)
 

@@ -114,7 +114,7 @@ def test_every_column_has_its_field_id_and_the_name_of_the_proposal() -> None:
     assert len(dict(actual)) == len(actual)
 
 
-def test_what_an_entry_is_not_is_null() -> None:
+def test_fields_of_other_kinds_of_entries_are_null() -> None:
     io = MemoryFileIO()
     write_entries(
         io,

@@ -92,7 +92,7 @@ def test_runs_are_encoded_as_runs() -> None:
 
 
 @given(positions_strategy)
-def test_what_is_encoded_decodes(positions: set[int]) -> None:
+def test_encoded_vector_decodes_to_its_positions(positions: set[int]) -> None:
     assert set(decode_deletion_vector(encode_deletion_vector(positions), "dv")) == positions
 
 

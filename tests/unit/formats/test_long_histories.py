@@ -106,7 +106,7 @@ def test_row_ids_of_a_table_without_them_are_not_kept() -> None:
         lambda m: m["snapshots"][1].update(manifests=["/t/m.avro"]),
     ],
 )
-def test_what_is_unusual_is_read_and_kept(change: Callable[[dict[str, Any]], Any]) -> None:
+def test_unusual_history_is_read_and_kept(change: Callable[[dict[str, Any]], Any]) -> None:
     data = text(change)
     metadata = read(data)
     assert metadata_with_long_history(data, WHERE) in (None, metadata)

@@ -156,7 +156,7 @@ def test_a_compressed_footer_is_read() -> None:
     assert footer_of(assembled({"blobs": [blob()]}, codec="lz4")).blobs[0].type == "t"
 
 
-def test_a_codec_nobody_knows_is_refused_when_the_blob_is_read() -> None:
+def test_unknown_codec_is_refused_when_the_blob_is_read() -> None:
     data = assembled({"blobs": [blob(**{"compression-codec": "rar"})]})
     assert footer_of(data).blobs[0].compression_codec == "rar"
     with pytest.raises(UnsupportedFeatureError, match="rar"):

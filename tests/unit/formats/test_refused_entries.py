@@ -139,7 +139,7 @@ def test_a_partition_value_of_unknown_type_is_refused() -> None:
 @pytest.mark.parametrize(
     ("type_", "value"), [(IntegerType(), 2**31), (StringType(), 5), (FixedType(2), b"abc")]
 )
-def test_a_partition_value_that_is_none_of_its_type_is_refused(type_: Type, value: Any) -> None:
+def test_partition_value_of_another_type_is_refused(type_: Type, value: Any) -> None:
     file = a_file(f"{TABLE}/a", partition=(value,))
     with pytest.raises(InvalidRequestError, match="partition field 'p1000' of type"):
         written_and_read(added(file, **NUMBERS), partition_types={0: partition((1000, type_))})

@@ -50,7 +50,7 @@ def test_sketches_of_the_library(data: bytes, texts: str) -> None:
     assert theirs.distinct_count == len(texts)
 
 
-def test_what_it_holds_does_not_depend_on_the_order() -> None:
+def test_sketch_does_not_depend_on_the_order_of_values() -> None:
     hashes = some_hashes(50_000)
     whole = sketch_of_hashes(hashes)
     assert whole.is_estimate

@@ -45,7 +45,7 @@ def test_a_module_takes_only_its_own_features_along() -> None:
     assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, STORE_WRITE, ROW_CHANGES}
 
 
-def test_every_reason_is_said() -> None:
+def test_missing_features_have_every_reason() -> None:
     lacking = {**EVERY_INTERNAL, "parquet_writer": "it takes 3 arguments", "sized_rows": "two"}
     why = "java/parquet_write does not compile: no class X; parquet_writer: it takes 3 arguments"
     assert missing_features({"parquet_write": "no class X"}, lacking) == {

@@ -129,7 +129,7 @@ def test_own_changes_show_at_once(counting: Counting) -> None:
     assert owner(catalog) is None
 
 
-def test_what_was_loaded_before_a_change_is_not_kept_after_it(counting: Counting) -> None:
+def test_table_loaded_before_a_change_is_not_cached(counting: Counting) -> None:
     below = counting(**{"cache-enabled": "true"})
     catalog = opened(below)
     below.meanwhile = lambda: set_owner(catalog, "me")
@@ -137,7 +137,7 @@ def test_what_was_loaded_before_a_change_is_not_kept_after_it(counting: Counting
     assert owner(catalog) == "me"
 
 
-def test_python_loads_what_there_is(counting: Counting) -> None:
+def test_table_of_python_refreshes_past_the_cache(counting: Counting) -> None:
     below = counting(**{"cache-enabled": "true"})
     catalog = opened(below)
     table = Table(catalog, load_for_query(catalog, T))
@@ -202,7 +202,7 @@ def test_catalogs_elsewhere_are_cached(properties: dict[str, str], is_cached: bo
     assert isinstance(with_table_cache(catalog), CachedCatalog) is is_cached
 
 
-def test_what_only_some_catalogs_can_do_is_theirs_still(counting: Counting) -> None:
+def test_cached_catalog_has_the_abilities_of_the_catalog_below(counting: Counting) -> None:
     """`isinstance` checks a protocol by attribute names, which Python looks up in the class."""
     catalog = opened(counting(**{"cache-enabled": "true"}))
     assert isinstance(catalog, CachedCatalog)

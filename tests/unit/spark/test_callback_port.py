@@ -92,9 +92,7 @@ def auth(token: str) -> list[str]:
     return ["A", token, "e"]
 
 
-def test_what_the_jvm_is_told_makes_it_a_client(
-    port: CallbackPort, request_log: RequestLog
-) -> None:
+def test_file_for_the_jvm_has_port_and_token(port: CallbackPort, request_log: RequestLog) -> None:
     messages: list[str] = []
 
     def make(server: object, address: str, number: int, path: str) -> str:
@@ -141,7 +139,7 @@ def test_with_the_token_no_attribute_is_called_or_set(
 
 
 @pytest.mark.parametrize("target", ["p0", "t", "GATEWAY_SERVER", "o0", "p" + "0" * 32])
-def test_there_is_no_other_object(port: CallbackPort, target: str) -> None:
+def test_other_objects_of_the_gateway_are_refused(port: CallbackPort, target: str) -> None:
     assert sent(port, auth(port._token), call(target, "handle", "a", "b"))[1].startswith(b"!x")
 
 

@@ -34,7 +34,7 @@ def classes_in(jar: Path) -> dict[str, bytes]:
         return {n: file.read(n) for n in file.namelist()}
 
 
-def test_what_is_made_of_the_same_is_compiled_once(tmp_path: Path) -> None:
+def test_equal_sources_are_compiled_once(tmp_path: Path) -> None:
     first = jar_of(tmp_path, "a")
     assert cached_jar_of(tmp_path, "a") == first
     other = jar_of(tmp_path, "b", {"A.class": b"other"})
@@ -87,7 +87,7 @@ def link(jar: Path) -> None:
 @pytest.mark.parametrize(
     "change", [cut, empty, flip, add, exchange, take_the_name, let_others_write, link]
 )
-def test_what_was_changed_is_compiled_again(tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_changed_jar_is_compiled_again(tmp_path: Path, change: Callable[[Path], None]) -> None:
     change(jar_of(tmp_path, "a"))
     compiled = 0
 
@@ -179,7 +179,7 @@ def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path)
     jar_of(tmp_path, "second")
 
 
-def test_what_a_killed_session_left_is_removed_later(tmp_path: Path) -> None:
+def test_unfinished_jar_of_a_killed_session_is_removed_later(tmp_path: Path) -> None:
     unfinished_jar = tmp_path / f"x{module._UNFINISHED_SUFFIX}"
     unfinished_jar.write_bytes(b"half")
     jar_of(tmp_path, "a")

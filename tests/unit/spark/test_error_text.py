@@ -26,7 +26,7 @@ def test_class_and_message_are_taken_out_of_a_failed_task() -> None:
     assert class_and_message == ("StorageError", "file:/t/a.parquet: no Parquet file; restore it")
 
 
-def test_the_error_state_that_spark_adds_is_no_part_of_the_message() -> None:
+def test_sqlstate_of_spark_is_cut_from_the_message() -> None:
     text = "iceberg_pyspark.errors.NoSuchTableError: no table db.t\n SQLSTATE: 38000\n"
     assert iceberg_error_in(text) == ("NoSuchTableError", "no table db.t")
     assert iceberg_error_in(text.replace("\n", "")) == ("NoSuchTableError", "no table db.t")
@@ -41,7 +41,7 @@ def test_of_chained_errors_the_last_counts_with_all_its_lines() -> None:
     assert iceberg_error_in(text) == ("InvalidMetadataError", "m.avro: damaged\nrestore it")
 
 
-def test_text_of_a_value_error_is_no_iceberg_error() -> None:
+def test_text_of_a_value_error_is_not_an_iceberg_error() -> None:
     assert iceberg_error_in("ValueError: StorageError: x") is None
 
 

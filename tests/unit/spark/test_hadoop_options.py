@@ -68,7 +68,7 @@ def test_s3_properties_become_options_of_s3a() -> None:
         ({"s3.endpoint": "https://h", "s3.force-virtual-addressing": "true"}, "false"),
     ],
 )
-def test_the_bucket_is_said_where_python_says_it(
+def test_hadoop_addresses_the_bucket_as_python_does(
     properties: dict[str, str], in_path: str | None
 ) -> None:
     options = hadoop_options("s3://b/x", properties)
@@ -123,7 +123,7 @@ def test_sas_tokens_and_keys_are_of_an_account() -> None:
     assert options[f"fs.azure.account.key.{host}"] == "k"
 
 
-def test_what_no_option_means_is_no_guess() -> None:
+def test_property_without_a_hadoop_option_leaves_the_store_to_python() -> None:
     assert hadoop_options("gs://b", {"gcs.user-project": "p"}) is None
     assert hadoop_options("s3://b", {"s3.profile-name": "me"}) is None
     assert hadoop_options("abfs://c@a.b", {"adls.tenant-id": "t"}) is None

@@ -104,7 +104,7 @@ def test_a_column_with_another_past_is_not(f: NestedField, older: NestedField) -
         ROW_ID,
     ],
 )
-def test_what_spark_reads_otherwise_is_not_read(f: NestedField) -> None:
+def test_orc_type_that_spark_misreads_is_not_read_natively(f: NestedField) -> None:
     assert why(f) is not None
 
 

@@ -11,9 +11,7 @@ from iceberg_pyspark.spark.native_read.deleted_rows import chunks, serialized_bi
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
-def test_portions_keep_order_and_are_no_larger_than_asked_but_for_one_file(
-    sizes: list[int], most: int
-) -> None:
+def test_portions_keep_order_and_fit_except_for_single_files(sizes: list[int], most: int) -> None:
     portions = list(chunks(sizes, lambda size: size, most))
     assert [size for portion in portions for size in portion] == sizes
     assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in portions)

@@ -57,7 +57,7 @@ def test_codec_level_and_sizes_are_those_of_the_table() -> None:
     assert options["parquet.dictionary.page.size"] == "10"
 
 
-def test_a_level_is_said_even_where_the_table_names_none() -> None:
+def test_compression_level_is_always_set() -> None:
     options = parquet_options(context())
     assert options is not None
     assert (options["compression"], options["parquet.compression.codec.zstd.level"]) == (
@@ -71,7 +71,7 @@ def test_a_level_is_said_even_where_the_table_names_none() -> None:
 
 
 @pytest.mark.parametrize("codec", ["brotli", "gzip"])
-def test_what_it_cannot_be_told_is_left_to_the_other_writer(codec: str) -> None:
+def test_codec_that_spark_cannot_set_is_left_to_the_arrow_writer(codec: str) -> None:
     assert parquet_options(context(compression_codec=codec, compression_level="11")) is None
 
 

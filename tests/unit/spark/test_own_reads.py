@@ -48,7 +48,7 @@ def test_the_state_that_is_read_is_the_state_that_is_changed(catalog: Catalog) -
     assert table_to_pin(state(second), [state(first), state(second)]) is second
 
 
-def test_what_does_not_depend_on_the_state_pins_nothing(catalog: Catalog) -> None:
+def test_read_of_another_table_or_snapshot_is_not_pinned(catalog: Catalog) -> None:
     own = state(catalog.load_table(T))
     other = TableIdentifier(namespace=("db",), name="other")
     others = create_table(catalog, other, NewTable(schema=parse_schema("id INT")))

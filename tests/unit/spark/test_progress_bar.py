@@ -81,7 +81,7 @@ def test_tasks_are_counted_and_later_jobs_are_not_in_the_group() -> None:
     assert session.sparkContext.properties["spark.jobGroup.id"] is None
 
 
-def test_what_the_action_raises_is_raised_and_said() -> None:
+def test_error_of_the_action_is_raised_and_shown() -> None:
     console, output = _console(terminal=False)
 
     def fail() -> None:

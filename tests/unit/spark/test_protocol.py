@@ -73,7 +73,9 @@ def test_a_request_is_what_java_wrote() -> None:
         ("statement.parse", ['{"text":"s"}', object()], "it comes with a plan"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_name(operation: str, text: Any, why: str) -> None:
+def test_malformed_request_is_refused_with_its_operation(
+    operation: str, text: Any, why: str
+) -> None:
     with pytest.raises(InvalidRequestError) as e:
         decode_request(operation, text)
     assert operation in str(e.value)

@@ -116,7 +116,7 @@ def test_sessions_of_their_own_begin_once_each(record: Record, jvm: Jvm) -> None
     assert len({id(session.catalogs) for session in sessions}) == THREADS
 
 
-def test_who_asks_and_who_installs_at_once_meet_the_same_session(record: Record, jvm: Jvm) -> None:
+def test_concurrent_requests_and_installs_get_the_same_session(record: Record, jvm: Jvm) -> None:
     bridge = Bridge(jvm, "a-1")
     first = record.install(Bridge(jvm, "a-0"))
     sessions = at_once(
@@ -141,9 +141,7 @@ def test_installing_and_uninstalling_at_once_ends_as_one_of_them(record: Record,
     assert len(record.began) <= len(record.ended) + 1
 
 
-def test_a_session_of_no_jvm_or_that_nobody_knows_there_is_refused(
-    record: Record, jvm: Jvm
-) -> None:
+def test_unknown_session_handle_is_refused(record: Record, jvm: Jvm) -> None:
     record.install(Bridge(jvm, "a-1"))
     for handle in ("a-2", "b-1", "neither"):
         with pytest.raises(InvalidRequestError, match=r"call iceberg_pyspark\.install"):
@@ -184,9 +182,7 @@ def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
     assert sorted(record.began) == sorted([f"a-{n}" for n in (*range(count), *range(3))])
 
 
-def test_what_the_jvm_asks_for_no_more_is_forgotten_as_sessions_double(
-    record: Record, jvm: Jvm
-) -> None:
+def test_dead_sessions_are_forgotten_as_sessions_double(record: Record, jvm: Jvm) -> None:
     most = 0
     for n in range(200):
         record.install(Bridge(jvm, f"a-{n}"))

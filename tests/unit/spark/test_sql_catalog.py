@@ -33,7 +33,7 @@ def test_requests_are_handled(callbacks: CatalogCallbacks) -> None:
     assert response.namespaces == (("db",),)
 
 
-def test_a_catalog_that_is_not_open_is_said_so(callbacks: CatalogCallbacks) -> None:
+def test_request_to_a_closed_catalog_is_refused(callbacks: CatalogCallbacks) -> None:
     with pytest.raises(InvalidRequestError, match="catalog lake was opened before"):
         callbacks.tables_list(TablesList(catalog="other/lake", namespace=("db",)))
 

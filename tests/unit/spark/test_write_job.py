@@ -105,7 +105,7 @@ def test_a_table_dropped_and_made_again_is_not_written_to(tmp_path: Path) -> Non
     assert len(data_files(table)) == 1
 
 
-def test_a_table_dropped_meanwhile_is_said_and_cleaned_up(tmp_path: Path) -> None:
+def test_write_to_a_dropped_table_is_refused_and_cleaned_up(tmp_path: Path) -> None:
     table = tmp_path / "t"
     append(table, 1)
     job = prepared(table)
@@ -190,7 +190,7 @@ def test_a_job_without_rows_makes_the_table(tmp_path: Path) -> None:
         (True, {"overwrite-filter": "name = "}, "cannot be parsed"),
     ],
 )
-def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
+def test_write_that_the_table_cannot_take_is_refused_before_any_row(
     tmp_path: Path, overwrite: bool, options: dict[str, str], message: str
 ) -> None:
     append(tmp_path / "t", 1)
@@ -208,7 +208,7 @@ def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
         ({"location": "/elsewhere"}, "its location cannot be /elsewhere"),
     ],
 )
-def test_what_no_new_table_can_have_is_refused_before_any_row_is_written(
+def test_option_that_no_new_table_can_have_is_refused_before_any_row(
     tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises((InvalidRequestError, UnsupportedFeatureError), match=message):
@@ -268,7 +268,7 @@ def test_files_of_a_new_table_are_written_with_the_credentials_of_its_catalog(
     assert (storage_properties["s3.endpoint"], storage_properties["s3.region"]) == ("e", "r")
 
 
-def test_what_tasks_get_has_no_catalog_and_commits_nothing(tmp_path: Path) -> None:
+def test_writer_of_tasks_has_no_catalog_and_cannot_commit(tmp_path: Path) -> None:
     writer = IcebergWriter(prepared(tmp_path / "t"))
     for_tasks, for_commit = (pickle.loads(pickle.dumps(writer)) for _ in range(2))
     with pytest.raises(UnsupportedFeatureError, match="nothing was committed"):

@@ -68,7 +68,7 @@ def test_defaults(partitioned: str, ordered: str, mode: str, sorts: bool) -> Non
     assert (distribution.mode, distribution.sorts_rows) == (mode, sorts)
 
 
-def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
+def test_distribution_mode_without_keys_is_none() -> None:
     def resulting_mode(mode: str, **table: str) -> str:
         spec = PartitionSpec(spec_id=0)
         return write_distribution(

@@ -71,7 +71,7 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"validate-from-snapshot-id": "a"}, "is a whole number"),
     ],
 )
-def test_what_cannot_be_understood_is_refused(options: dict[str, str], message: str) -> None:
+def test_wrong_write_option_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         write_settings(options, {}, {})
 

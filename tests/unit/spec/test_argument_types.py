@@ -105,13 +105,13 @@ MISFITS: dict[str, list[tuple[Any, str]]] = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_what_fits_passes(name: str) -> None:
+def test_argument_of_the_annotated_type_is_accepted(name: str) -> None:
     for value in FITS[name]:
         function(**{name: value})
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_what_does_not_fit_is_named(name: str) -> None:
+def test_argument_of_another_type_is_refused_by_name(name: str) -> None:
     for value, sentence in MISFITS[name]:
         with pytest.raises(InvalidRequestError) as refusal:
             function(**{name: value})

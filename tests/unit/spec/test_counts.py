@@ -15,7 +15,7 @@ def test_every_count_of_64_bits_is_read(count: int) -> None:
 
 
 @given(st.one_of(st.integers(max_value=-1), st.integers(min_value=MAX_COUNT + 1)))
-def test_number_out_of_range_is_no_count(number: int) -> None:
+def test_number_out_of_range_is_not_a_count(number: int) -> None:
     assert count_in(str(number)) is None
 
 
@@ -28,5 +28,5 @@ def test_only_plain_digits_are_a_count(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["9" * 5000, "9223372036854775808", "٣", "²", "1_0", "+1", " 1", ""]
 )
-def test_what_python_would_read_or_stumble_over(text: str) -> None:
+def test_text_that_is_not_a_java_number_is_not_a_count(text: str) -> None:
     assert count_in(text) is None

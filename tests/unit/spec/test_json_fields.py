@@ -237,12 +237,12 @@ def _outcome(data: Any) -> Any:
         (["sort-orders", 0, "fields", 0, "direction"], "up", r"direction: must be asc or desc"),
     ],
 )
-def test_what_a_field_may_hold(keys: list[Any], value: Any, message: str) -> None:
+def test_field_with_a_wrong_value_is_refused(keys: list[Any], value: Any, message: str) -> None:
     with pytest.raises(InvalidMetadataError, match=message):
         metadata_from_json(_with(keys, value))
 
 
-def test_the_last_ids_are_those_in_use_where_a_writer_said_less() -> None:
+def test_last_ids_are_at_least_the_ids_in_use() -> None:
     m = metadata_from_json({**METADATA, "last-column-id": 2, "last-partition-id": 1})
     assert (m.last_column_id, m.last_partition_id) == (7, 1001)
 
@@ -273,7 +273,7 @@ def test_types_that_nest_without_end_are_refused_and_a_hundred_levels_are_read()
 
 
 @pytest.mark.parametrize("text", ["NaN", '{"a": -Infinity}', "[" * 100_000, "{"])
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_invalid_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidMetadataError, match=r"^here: not valid JSON"):
         parse_json(text, "here")
 

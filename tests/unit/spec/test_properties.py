@@ -100,14 +100,12 @@ def test_numbers_that_java_takes_mean_the_same_here() -> None:
         ("write.manifest.compression-codec", "rar"),
     ],
 )
-def test_what_java_refuses_is_an_error_before_a_commit_that_names_the_property(
-    name: str, text: str
-) -> None:
+def test_property_that_java_refuses_is_refused_before_a_commit(name: str, text: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"property '{name}'"):
         check_commit_properties({name: text})
 
 
-def test_what_java_takes_stops_no_commit() -> None:
+def test_property_that_java_accepts_is_accepted() -> None:
     check_commit_properties(
         {
             "write.metadata.delete-after-commit.enabled": "1",

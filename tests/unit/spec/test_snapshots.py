@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
         ("", None),
     ],
 )
-def test_what_is_no_count_is_as_none_said(text: str, number: int | None) -> None:
+def test_summary_value_that_is_not_a_count_is_unknown(text: str, number: int | None) -> None:
     snapshot = Snapshot(snapshot_id=1, timestamp_ms=0, summary={"total-records": text})
     assert snapshot.number("total-records") == number
     assert snapshot.number("total-data-files") is None

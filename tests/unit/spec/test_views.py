@@ -63,7 +63,7 @@ VIEW: dict[str, Any] = {
 }
 
 
-def test_what_is_read_is_written() -> None:
+def test_view_metadata_round_trips() -> None:
     view = view_metadata_from_json(VIEW)
     assert view_metadata_to_json(view) == VIEW
     assert view_metadata_from_bytes(view_metadata_to_bytes(view), "v") == view
@@ -93,7 +93,7 @@ def test_what_is_read_is_written() -> None:
         (("location",), None, InvalidMetadataError, "location"),
     ],
 )
-def test_what_breaks_the_specification_is_refused_by_name(
+def test_invalid_view_metadata_is_refused_by_name(
     path: tuple[Any, ...], value: Any, error: type[IcebergError], words: str
 ) -> None:
     data = deepcopy(VIEW)

@@ -202,7 +202,7 @@ def test_of_a_long_statement_of_sparks_only_the_first_words_are_taken_apart(
         "create branch b",
     ],
 )
-def test_what_is_no_such_statement_is_left_to_spark(text: str) -> None:
+def test_other_statements_are_left_to_spark(text: str) -> None:
     assert extension_statement(text) is None
 
 
@@ -229,7 +229,7 @@ def test_what_is_no_such_statement_is_left_to_spark(text: str) -> None:
         ("alter table t drop branch b; select 1", "'select'", "the end", (1, 29)),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(
+def test_syntax_error_has_its_place(
     text: str, near: str, expected: str, place: tuple[int, int]
 ) -> None:
     statement = extension_statement(text)

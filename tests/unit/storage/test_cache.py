@@ -107,7 +107,7 @@ def test_other_credentials_have_other_entries(disk: MetadataCache) -> None:
     assert mine.owner != "a"
 
 
-def test_damaged_entries_are_read_anew(disk: MetadataCache, tmp_path: Path) -> None:
+def test_damaged_cache_entry_is_read_again(disk: MetadataCache, tmp_path: Path) -> None:
     source = Source()
     disk.read(MANIFEST, source)
     (entry,) = tmp_path.iterdir()
@@ -162,7 +162,7 @@ def test_the_folder_is_kept_within_its_bound(disk: MetadataCache, tmp_path: Path
     assert size <= 5_000 + 33 * 1_008
 
 
-def test_a_folder_that_cannot_be_written_is_no_error() -> None:
+def test_unwritable_cache_folder_is_ignored() -> None:
     nowhere = MetadataCache(owner="me", folder="/nonexistent/folder")
     assert nowhere.read(MANIFEST, Source()) == b"manifest"
 

@@ -20,7 +20,7 @@ from iceberg_pyspark.storage.open_storage import open_storage
 from tests.support.stalling_server import Answer, serving, silent, slowly
 
 
-def test_it_pickles_and_shows_no_values() -> None:
+def test_hdfs_io_pickles_and_its_repr_hides_values() -> None:
     io = HdfsFileIO({"hdfs.user": "ali"})
     assert pickle.loads(pickle.dumps(io)) == io
     assert repr(io) == "HdfsFileIO(properties: hdfs.user)"

@@ -18,7 +18,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_it_keeps_the_most_recently_used_entries_that_fit(
+def test_lru_map_keeps_the_most_recently_used_entries_that_fit(
     steps: list[tuple[str, int, int]],
 ) -> None:
     lru: LruMap[int, int] = LruMap(10, lambda size: size)

@@ -91,7 +91,7 @@ def test_a_folder_that_is_a_link_to_the_root_is_nobodys(tmp_path: Path) -> None:
     assert not OwnFolders((str(tmp_path / "t"),)).owns("/etc/passwd")
 
 
-def test_a_folder_that_becomes_a_link_is_no_longer_own(
+def test_folder_replaced_by_a_link_is_not_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = time.monotonic()

@@ -103,13 +103,13 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("location", INSIDE)
 @pytest.mark.parametrize("rule", ReadRule)
-def test_what_is_inside_is_read_and_written(location: str, rule: ReadRule) -> None:
+def test_location_inside_the_folders_is_read_and_written(location: str, rule: ReadRule) -> None:
     with_rule(rule).check_read(location)
     with_rule(rule).check_write(location)
 
 
 @pytest.mark.parametrize("location", BESIDE)
-def test_what_is_beside_the_table_is_read_and_not_written(location: str) -> None:
+def test_location_beside_the_table_is_read_and_not_written(location: str) -> None:
     """Such files were added by `add_files` or come from snapshots of other tables."""
     BUCKET.check_read(location)
     for use in [*read(with_rule(ReadRule.OWN_FOLDERS)), *write(BUCKET)]:
@@ -184,7 +184,7 @@ def test_local_tables_read_no_other(location: str, table_location: str) -> None:
         replace(LOCAL, known_location=table_location).check_read(location)
 
 
-def test_a_claim_that_is_no_location_spoils_no_read() -> None:
+def test_malformed_own_folder_does_not_affect_reads() -> None:
     replace(BUCKET, folders=("x",)).check_read("s3://b/wh/t/f")
 
 

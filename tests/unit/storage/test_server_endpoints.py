@@ -193,7 +193,7 @@ def test_a_renewal_makes_nothing_of_the_user_the_servers() -> None:
         )
 
 
-def test_what_a_user_gives_for_one_read_is_the_users() -> None:
+def test_option_of_one_read_overrides_the_server() -> None:
     sent, own = {"s3.endpoint": "http://example.invalid"}, {"s3.access-key-id": "users-id"}
     own |= {"s3.secret-access-key": "users-secret"}
     config = loaded({"config": sent}, own)

@@ -165,7 +165,7 @@ def test_a_put_that_is_not_signed_is_not_sent(
     io.create_exclusive(FILE, b"x")
 
 
-def test_what_became_of_a_put_is_known_or_said_to_be_unknown(
+def test_put_without_an_answer_is_looked_up_or_unknown(
     both: tuple[Both, TestServer],
 ) -> None:
     double, server = both

@@ -166,7 +166,7 @@ def test_azure_without_an_account_is_refused() -> None:
         ("gcs.requester-pays", "true"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_name(name: str, value: str) -> None:
+def test_unsupported_store_property_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=name.replace(".", r"\.")):
         gcs_settings({name: value}) if name.startswith("gcs") else s3_settings("b", {name: value})
 
@@ -176,7 +176,7 @@ def test_remote_signing_without_a_server_is_refused_with_what_to_do() -> None:
         open_object_store("s3://b/t", {"s3.remote-signing-enabled": "true"})
 
 
-def test_remote_signing_that_is_off_is_no_error() -> None:
+def test_remote_signing_can_be_off() -> None:
     assert s3_settings("b", {"s3.remote-signing-enabled": "false"}).credentials is None
 
 

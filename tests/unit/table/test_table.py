@@ -350,7 +350,7 @@ def test_where_a_table_reads_is_its_own_store_unless_the_configuration_says_else
     check_read(table_io(free), "s3://w/other/f")
 
 
-def test_what_was_decoded_serves_the_next_version_of_a_table_too() -> None:
+def test_decoded_entries_are_reused_for_the_next_version() -> None:
     # Decoded manifests are cached by store, and equal stores share them.
     loaded = LoadedTable(
         identifier=IDENTIFIER,

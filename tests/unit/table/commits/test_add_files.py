@@ -193,7 +193,7 @@ def test_files_of_other_formats(tmp_path: Path, file_format: str, columns: str) 
     assert ids(table) == [1, 2]
 
 
-def test_times_of_clocks_in_orc_are_no_moments(tmp_path: Path) -> None:
+def test_local_timestamps_in_orc_are_not_added_as_timestamptz(tmp_path: Path) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc).replace(tzinfo=None)
     file = tmp_path / "clock.orc"
     orc.write_table(pa.table({"s": [{"ts": noon}], "n": [1]}), file)
@@ -258,7 +258,7 @@ def test_folders_that_do_not_fit(tmp_path: Path, folder: str, message: str) -> N
     assert table.current_snapshot is None
 
 
-def test_what_does_not_fit_is_refused(table: Table, tmp_path: Path) -> None:
+def test_file_that_does_not_fit_the_table_is_not_added(table: Table, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     good = source / "good.parquet"

@@ -228,7 +228,7 @@ def test_an_error_that_the_catalog_raises_says_nothing_about_the_table(error: Ex
         )
 
 
-def test_what_is_no_error_of_ours_removes_nothing() -> None:
+def test_interrupt_removes_no_file() -> None:
     t = commit_table()
 
     def interrupted(commit: Commit) -> Answer:
@@ -241,7 +241,7 @@ def test_what_is_no_error_of_ours_removes_nothing() -> None:
     assert t.live() == ["mem://t/data/a"]
 
 
-def test_a_table_made_anew_under_its_name_is_refused() -> None:
+def test_commit_to_a_recreated_table_is_refused() -> None:
     t = commit_table()
     before = t.loaded
     t.catalog.drop_table(IDENTIFIER)
@@ -265,7 +265,7 @@ def test_a_missing_branch_is_named_and_a_tag_takes_no_commits() -> None:
         commit_append(t.catalog, t.loaded, t.io, [data_file("b")], CommitOptions(branch="audit"))
 
 
-def test_a_commit_without_changes_is_none() -> None:
+def test_commit_without_steps_writes_nothing() -> None:
     t = commit_table()
     before = t.loaded
     after = commit_steps(t.catalog, before, [], clock=t.clock.clock)

@@ -447,7 +447,7 @@ def test_compaction_keeps_the_data_sequence_number() -> None:
     assert summary(t)["operation"] == "replace"
 
 
-def test_what_users_say_of_a_snapshot_stands_in_its_summary() -> None:
+def test_snapshot_properties_of_users_are_in_the_summary() -> None:
     t = commit_table(partitioned=True, properties={"write.summary.partition-limit": "2"})
     append(
         t,

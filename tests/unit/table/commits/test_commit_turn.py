@@ -12,7 +12,7 @@ from iceberg_pyspark.table.commits import commit_turn as module
 from iceberg_pyspark.table.commits.commit_turn import commit_turn, machine_lock
 
 
-def test_first_come_first_served() -> None:
+def test_turns_are_given_in_order() -> None:
     order: list[int] = []
     inside = 0
 
@@ -44,7 +44,7 @@ def test_tables_do_not_wait_for_each_other_and_a_commit_within_a_commit_not_for_
     assert not module._waiting
 
 
-def test_who_waits_for_a_commit_that_hangs_goes_on_without(
+def test_turn_is_skipped_after_waiting_for_a_commit_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_S", 0.01)
@@ -68,7 +68,7 @@ def test_an_error_gives_the_turn_up() -> None:
     assert not module._waiting
 
 
-def test_who_is_interrupted_just_as_the_turn_comes_passes_it_on(
+def test_interrupted_waiter_passes_the_turn_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Interrupted(threading.Event):
@@ -94,7 +94,7 @@ def test_a_lock_of_the_machine_is_held_once(
         assert again
 
 
-def test_without_a_folder_for_locks_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_user_folder_no_lock_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iceberg_pyspark.table.commits.commit_turn.user_folder", lambda name: None)
     with machine_lock("t", timeout_s=0) as is_held:
         assert not is_held

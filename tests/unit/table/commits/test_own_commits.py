@@ -118,7 +118,7 @@ def test_a_table_that_cannot_be_looked_at_after_a_refusal_is_unknown() -> None:
     assert len(t.metadata_files() - files) == 2, "what may be in the table is not removed"
 
 
-def test_what_is_refused_again_leaves_nothing() -> None:
+def test_commit_refused_twice_leaves_no_file() -> None:
     t = commit_table()
     table = writer(t)
     table.append(ROW)

@@ -179,7 +179,7 @@ def test_a_vector_that_another_commit_added_is_not_lost() -> None:
         commit(table, late)
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_row_delete_that_the_format_version_or_options_forbid_is_refused() -> None:
     table = a_table(1)
     first = files(table)[0]
     with pytest.raises(InvalidRequestError, match="version 1"):

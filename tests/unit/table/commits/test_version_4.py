@@ -145,7 +145,7 @@ def test_a_table_with_relative_paths_is_read_where_it_was_moved(tmp_path: Path) 
     assert rows(moved) == expected
 
 
-def test_a_location_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_metadata_without_a_known_location_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     file = version_4(LocalFileIO(), table.loaded.metadata_location, has_location=False)
     elsewhere = tmp_path / "x.metadata.json"
@@ -154,7 +154,7 @@ def test_a_location_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         load_table(str(elsewhere))
 
 
-def test_a_manifest_list_is_no_root_manifest(tmp_path: Path) -> None:
+def test_manifest_list_as_root_manifest_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     file = Path(version_4(LocalFileIO(), table.loaded.metadata_location).removeprefix("file:"))
     content = json.loads(file.read_text())

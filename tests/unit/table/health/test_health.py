@@ -222,7 +222,7 @@ def test_the_storage_is_listed_only_where_it_is_asked_for(table: Table) -> None:
     assert gain(table.health(list_storage=True), "remove_orphan_files").files_before == 1
 
 
-def test_what_a_procedure_refuses_is_said_and_the_rest_is_told(table: Table) -> None:
+def test_report_names_refused_procedures_and_has_all_else(table: Table) -> None:
     table.update_properties().set({"gc.enabled": "false"}).commit()
     health = table.health(list_storage=True)
     for procedure in ("expire_snapshots", "remove_orphan_files"):

@@ -76,7 +76,7 @@ def test_only_where_asked_for_and_later_too(tmp_path: Path) -> None:
     assert (delete_files(table), len(ids(table))) == (0, 7)
 
 
-def test_those_that_still_apply_stay(tmp_path: Path) -> None:
+def test_deletes_that_still_apply_are_kept(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     before = ids(table)
     assert rewrite(table, where="id < 2").removed_delete_files_count == 0

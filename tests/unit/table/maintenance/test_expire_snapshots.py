@@ -104,7 +104,7 @@ def three_overwrites(properties: Mapping[str, str] | None = None) -> CommitTable
 
 
 @pytest.mark.with_lists("the files that go are counted with their lists")
-def test_what_only_old_snapshots_need_goes() -> None:
+def test_files_of_expired_snapshots_are_deleted() -> None:
     t = three_overwrites()
     table, stray = users(t), f"{LOCATION}/data/stray"
     t.io.write_bytes(stray, b"nobody's")
@@ -244,7 +244,7 @@ def test_a_file_of_many_names_and_one_of_another_table_stay(
     assert f"1 outside its own folders ({LOCATION}) stay" in caplog.text
 
 
-def test_whose_files_may_be_others_is_refused() -> None:
+def test_expiry_without_gc_is_refused() -> None:
     t = three_overwrites({"gc.enabled": "false"})
     before = files(t)
     with pytest.raises(InvalidRequestError, match=r"cannot expire snapshots.*gc\.enabled is false"):
@@ -282,7 +282,7 @@ def an_append(t: CommitTable, table: Table) -> None:
     ("meanwhile", "is_before", "count"),
     [(a_branch, True, 1), (a_rollback, True, 2), (an_append, True, 3), (an_append, False, 2)],
 )
-def test_what_came_in_between_keeps_what_it_needs(
+def test_files_of_a_concurrent_commit_are_kept(
     meanwhile: Meanwhile, is_before: bool, count: int
 ) -> None:
     t = three_overwrites()
@@ -347,7 +347,7 @@ def test_after_the_commit_nothing_fails_it(caplog: pytest.LogCaptureFixture) -> 
         caplog.clear()
 
 
-def test_what_a_lost_manifest_of_an_expired_snapshot_named_is_left() -> None:
+def test_files_of_a_lost_manifest_are_left() -> None:
     t = three_overwrites()
     t.io.delete(t.manifests(t.metadata.snapshots[0])[0].manifest_path)
     done = expire(users(t))

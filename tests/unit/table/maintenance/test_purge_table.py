@@ -78,7 +78,7 @@ def test_a_file_that_came_from_another_table_stays(caplog: pytest.LogCaptureFixt
     assert f"1 outside its own folders ({LOCATION}) stay" in caplog.text
 
 
-def test_whose_files_may_be_others_is_not_purged() -> None:
+def test_purge_without_gc_is_refused() -> None:
     t = a_table(**{"gc.enabled": "False"})
     before = files(t)
     with pytest.raises(InvalidRequestError, match=r"gc\.enabled is false.*without purging"):
@@ -104,7 +104,7 @@ def test_an_encrypted_table_is_not_purged() -> None:
         purge_table(t.catalog, IDENTIFIER)
 
 
-def test_what_cannot_be_deleted_is_logged_and_the_table_is_gone(
+def test_purge_logs_files_it_cannot_delete_and_drops_the_table(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     t = a_table()

@@ -92,7 +92,7 @@ def test_old_files_that_nothing_needs_go(tmp_path: Path, type_: str) -> None:
     table.append(ROWS)
 
 
-def test_what_an_expiry_left_when_it_was_killed(tmp_path: Path) -> None:
+def test_files_left_by_a_killed_expiry_are_orphans(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     table.overwrite(ROWS)
 
@@ -195,7 +195,7 @@ def test_links_stay_if_the_listing_does_not_tell_them(
     assert link.is_symlink()
 
 
-def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: Path) -> None:
+def test_hidden_files_of_a_killed_write_are_orphans(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     temporary_files = [
         stray(table, f"metadata/{temporary_name()}"),
@@ -216,7 +216,7 @@ def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
     assert remove(table).orphan_file_locations == (actual,)
 
 
-def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
+def test_file_committed_after_the_listing_is_kept(tmp_path: Path) -> None:
     """The file of a slow writer is already old when the writer commits."""
     table = a_table(tmp_path)
     location = stray(table, "data/part=a/slow.parquet")
@@ -238,7 +238,7 @@ def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
     assert Path(location).exists()
 
 
-def test_an_expiry_meanwhile_is_no_error(tmp_path: Path) -> None:
+def test_concurrent_expiry_does_not_fail_the_removal(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     orphan = stray(table, "data/x")
     expired = list[int]()
@@ -286,7 +286,7 @@ def test_only_one_folder(tmp_path: Path) -> None:
             remove(table, location=location)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_unsafe_removal_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     actual = stray(table, "data/x", days=0.5)
     now = int(time.time() * 1000)

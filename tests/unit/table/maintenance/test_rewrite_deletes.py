@@ -373,7 +373,7 @@ def test_compaction_meanwhile_brings_no_row_back(kind: Any, version: int) -> Non
     assert table_problems(users(t)) == []
 
 
-def test_what_was_written_for_a_conflict_is_removed() -> None:
+def test_files_written_before_a_conflict_are_removed() -> None:
     t = with_deletes(equality)
     first = paths(t)[0]
     locations: set[str] = set()

@@ -337,7 +337,7 @@ def check_same_files(version: int, steps: list[tuple[str, Any, int]], target: st
 
 
 @pytest.mark.with_lists("so few files are in the root itself")
-def test_entries_are_no_objects_for_long() -> None:
+def test_rewrite_holds_few_entries_as_objects() -> None:
     t = a_table()
     append(t, *(data_file(f"f{i}", "ab"[i % 2]) for i in range(2000)))
     append(t, data_file("last", "a"))

@@ -198,9 +198,7 @@ class Killed(BaseException):
     """The end of the process."""
 
 
-def test_what_a_killed_run_leaves_is_removed_by_its_folder(
-    catalog: TableCatalog, tmp_path: Path
-) -> None:
+def test_folder_of_a_killed_run_can_be_deleted(catalog: TableCatalog, tmp_path: Path) -> None:
     """Each run writes a new folder, and no run needs the folder of an earlier run."""
     table = a_table(catalog, 2)
     needed = set(local(table.location).rglob("*"))

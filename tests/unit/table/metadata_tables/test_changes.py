@@ -109,7 +109,7 @@ def test_a_branch_has_its_own_changes() -> None:
     assert [i for _, _, i in changes(table)] == [1, 3]
 
 
-def test_what_came_before_an_expired_snapshot_is_not_guessed_at() -> None:
+def test_changes_after_an_expired_snapshot_only() -> None:
     table = users(commit_table(partitioned=True))
     table.append(rows(1, 2))
     table.append(rows(3))
@@ -125,7 +125,7 @@ def test_what_came_before_an_expired_snapshot_is_not_guessed_at() -> None:
     assert changes(table, start_snapshot_id=ids[2]) == [(0, "INSERT", 5)]
 
 
-def test_what_has_no_changes() -> None:
+def test_changes_need_two_snapshots() -> None:
     t = commit_table()
     table = users(t)
     table.append(rows(1))
@@ -248,7 +248,7 @@ REWRITES = (
 """None changes a row, so none has changes or appends."""
 
 
-def test_what_is_filtered_out_is_not_planned() -> None:
+def test_filtered_changes_are_not_planned() -> None:
     table = users(commit_table(partitioned=True))
     table.append(rows(1, 2))
     table.append(rows(3))

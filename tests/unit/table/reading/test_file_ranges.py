@@ -49,7 +49,7 @@ def test_files_with_the_same_range_are_alike_and_neighbours_are_not(
     assert not alike(tmp_path / "more", type_, one_more)
 
 
-def test_what_bounds_do_not_tell_is_not_alike(tmp_path: Path) -> None:
+def test_files_without_exact_bounds_are_not_alike(tmp_path: Path) -> None:
     same = [[0, 100], [1, 99]]
     assert not alike(tmp_path / "none", "int", [])
     assert not alike(tmp_path / "null", "int", [*same, [None]])

@@ -272,7 +272,7 @@ def test_a_manifest_that_does_not_say_who_added_it_is_read_once(
     assert ids(table, start_snapshot_id=first) == [2, 3]
 
 
-def test_what_metadata_know_is_of_the_range() -> None:
+def test_known_aggregates_are_those_of_the_range() -> None:
     t = commit_table()
     table = users(t)
     for added in (rows(1, 9), rows(4, 5), rows(6)):

@@ -84,7 +84,7 @@ def append(table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
     partitioned_by=st.sampled_from([(), (), ("f",), ("d",), ("b",), ("c",), ("truncate(1, y)",)]),
     file_format=st.sampled_from(["parquet", "parquet", "orc", "avro"]),
 )
-def test_what_metadata_tell_is_what_spark_computes_of_the_rows(
+def test_aggregates_from_metadata_equal_those_of_the_rows(
     catalog: TableCatalog,
     files: list[list[tuple[Any, ...]]],
     partitioned_by: tuple[str, ...],

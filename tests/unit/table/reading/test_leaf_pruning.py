@@ -63,7 +63,7 @@ def test_leaves_go_by_what_is_known_of_their_columns(
     assert kept_counts(a_table(tmp_path / "t"), filter) == (manifests, rows)
 
 
-def test_what_is_known_is_carried_from_root_to_root_and_read_by_other_processes(
+def test_leaf_statistics_are_carried_from_root_to_root(
     tmp_path: Path,
 ) -> None:
     table = a_table(tmp_path / "t")

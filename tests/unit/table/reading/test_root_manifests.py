@@ -182,7 +182,7 @@ def test_a_column_that_is_not_known_is_refused_where_a_live_entry_has_a_value() 
         entries(LEAF, leaf=[INHERITING, {**INHERITING, **other}])
 
 
-def test_what_a_snapshot_removes_is_not_in_it() -> None:
+def test_deleted_entries_are_not_live() -> None:
     assert entries({**DATA, "version_info.status": 2}).num_rows == 0
     assert entries({**LEAF, "version_info.status": 2}, leaf=[INHERITING]).num_rows == 0
 
@@ -215,7 +215,7 @@ def test_entries_that_break_the_rules_are_damage(
     assert "s3://b/t/metadata/" in str(refused.value)
 
 
-def test_a_manifest_of_older_columns_is_no_root() -> None:
+def test_manifest_of_older_columns_as_root_is_refused() -> None:
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file())], format_version=3)
     snapshot = Snapshot(snapshot_id=1, timestamp_ms=0, root_manifest=manifest.manifest_path)
@@ -233,7 +233,7 @@ def test_entries_without_a_spec_beside_partitions_are_refused() -> None:
         read_snapshot_manifests(io, snapshot)
 
 
-def test_loose_bounds_are_no_least_and_greatest_values(tmp_path: Path) -> None:
+def test_loose_bounds_answer_no_min_or_max(tmp_path: Path) -> None:
     table = create_path_table(
         tmp_path / "t", "id BIGINT", [{"id": 1}, {"id": 5}], properties={"format-version": "3"}
     )

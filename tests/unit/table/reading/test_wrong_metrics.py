@@ -47,7 +47,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("changes", WRONG)
-def test_a_filter_finds_each_row_and_a_delete_is_no_false_success(changes: dict[str, Any]) -> None:
+def test_wrong_metrics_lose_no_row_and_delete_no_file(changes: dict[str, Any]) -> None:
     table = table_with(**changes)
     assert table.scan(filter="id = 2").to_arrow()["id"].to_pylist() == [2]
     assert table.scan(filter="part = 'a' AND id > 1").count() == 2

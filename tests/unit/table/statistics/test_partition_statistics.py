@@ -137,7 +137,9 @@ def test_deletes_are_counted(tmp_path: Path) -> None:
     assert (row["position_delete_file_count"], row["equality_delete_file_count"]) == (0, 0)
 
 
-def test_a_damaged_file_is_counted_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_statistics_file_is_computed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table = a_table(tmp_path / "t")
     add(table, "a", "b")
     file = compute(table)

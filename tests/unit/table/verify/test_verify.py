@@ -273,7 +273,7 @@ def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:
     }
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     (manifest, *_) = read_snapshot_manifests(table.io, table.snapshots[0])
     content = Path(manifest.manifest_path).read_bytes()
