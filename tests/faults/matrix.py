@@ -22,7 +22,6 @@ from iceberg_pyspark.errors import (
     IcebergError,
     NoSuchTableError,
 )
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -76,7 +75,7 @@ class Lake:
     _memory: MemoryCatalog | None = None
     _store: MemoryFileIO | None = None
     _saved: Any = field(default=None)
-    _saved_states: dict[str, tuple[State, TableMetadata | None]] = field(default_factory=dict)
+    _saved_states: dict[str, State] = field(default_factory=dict)
 
     @property
     def identifier(self) -> TableIdentifier:
@@ -152,13 +151,11 @@ class Lake:
             for table in self._saved:
                 hive.call("create_table", tbl=table)
 
-    def restored(self, name: str) -> tuple[State, TableMetadata | None]:
-        """Restore the saved state; return a table's state and metadata, found intact once."""
+    def restored(self, name: str) -> State:
+        """Restore the saved state; return the state of a table, which is found intact once."""
         self.restore()
         if name not in self._saved_states:
-            state = state_of(self, name)
-            metadata = None if state is None else self.table(name).metadata
-            self._saved_states[name] = state, metadata
+            self._saved_states[name] = state_of(self, name)
         return self._saved_states[name]
 
     def files_of_snapshots(self) -> dict[str, object]:
@@ -235,21 +232,17 @@ def prepare_lake(lake: Lake, prepare: Prepare) -> None:
     lake.save()
 
 
-def state_of(
-    lake: Lake, name: str, *, log_may_be_cut: bool = False, before: TableMetadata | None = None
-) -> State:
+def state_of(lake: Lake, name: str, *, log_may_be_cut: bool = False) -> State:
     """Return a user's view of a table, or None if there is no table; fail if it is not intact.
 
     `log_may_be_cut`: older metadata files may be missing, because dropping a table deletes them
-    first. `before` is an earlier state that was intact, and all files of its snapshots are as they
-    were, so that snapshots in it need no second check.
+    first.
     """
     try:
         table = lake.table(name)
     except NoSuchTableError:
         return None
-    since = before if before is not None and _has_history_of(before, table.metadata) else None
-    problems = table_problems(table, since=since)
+    problems = table_problems(table)
     if log_may_be_cut:
         problems = [p for p in problems if not p.startswith("previous metadata ")]
     assert problems == []
@@ -270,21 +263,6 @@ def state_of(
     }
 
 
-def _has_history_of(before: TableMetadata, m: TableMetadata) -> bool:
-    """Return whether snapshots that were intact are intact, if their files are as they were.
-
-    The rules of root manifests are about all snapshots together.
-    """
-    return (
-        m.format_version == before.format_version
-        and (m.format_version < 4 or m.snapshots == before.snapshots)
-        and m.next_row_id >= before.next_row_id
-        and all(s in m.schemas for s in before.schemas)
-        and before.spec_by_id.items() <= m.spec_by_id.items()
-        and all(before.snapshot_by_id.get(s.snapshot_id, s) == s for s in m.snapshots)
-    )
-
-
 def _plain(value: Any) -> str:
     # Row changes write new random values in each run; only the first letter is stable.
     return value[0] if isinstance(value, str) and value[0] in "uc" else str(value)
@@ -292,7 +270,7 @@ def _plain(value: Any) -> str:
 
 def try_all_points(lake: Lake, name: str, case: Case) -> None:
     """Run the operation with a fault at every point, each time from the state that was saved."""
-    old, _ = lake.restored(case.name)
+    old = lake.restored(case.name)
     run = case.begin(lake)
     with lake.faults.armed(None, "before", "own"):
         run()
@@ -318,8 +296,7 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
 def _try_point(
     lake: Lake, case: Case, at: int, moment: Moment, kind: ErrorKind, new: State
 ) -> None:
-    old, before = lake.restored(case.name)
-    files = lake.files_of_snapshots()
+    old = lake.restored(case.name)
     error: BaseException | None = None
     run = case.begin(lake)
     with lake.faults.armed(at, moment, kind):
@@ -333,9 +310,7 @@ def _try_point(
         raise AssertionError(f"{where}: the table stays locked")
     if "metastore.drop_table" not in str(lake.faults.fired):
         assert lake.other_entries() == [], where
-    if not files.items() <= lake.files_of_snapshots().items():
-        before = None
-    state = state_of(lake, case.name, log_may_be_cut=case.cuts_log, before=before)
+    state = state_of(lake, case.name, log_may_be_cut=case.cuts_log)
     assert state in (old, new), f"{where}: neither the old nor the new state: {state}"
     if error is None:
         assert state == new, f"{where}: what was acknowledged is not there"
