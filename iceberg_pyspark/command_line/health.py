@@ -73,7 +73,7 @@ def _print(output: Output, report: TableHealth) -> None:
             output.facts({row[0]: row[1] for row in section.rows})
     commands = [gain for gain in report.procedures if gain.is_worthwhile]
     if commands:
-        output.heading("To type")
+        output.heading("Commands to run")
     for gain in commands:
         output.text(gain.command)
         if gain.call is not None:

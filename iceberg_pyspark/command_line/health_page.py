@@ -155,7 +155,7 @@ def _class(column: int, section: Section) -> str:
 
 
 def _commands(health: TableHealth) -> Iterator[str]:
-    yield "<section><h2>To type</h2>"
+    yield "<section><h2>Commands to run</h2>"
     worthwhile = [gain for gain in health.procedures if gain.is_worthwhile]
     if not worthwhile:
         yield "<p>Nothing: no procedure would gain anything.</p>"

@@ -86,14 +86,14 @@ def _plots(health: TableHealth) -> Iterator[Plot]:
             "Data files by size",
             "How large data files are",
             f"{sizes.files:,} data files in bars by size; {sizes.small_files:,} are smaller than "
-            f"the wanted {size_text(sizes.wanted_least)}; bars of such alone have another colour",
+            f"{size_text(sizes.min_file_size)}; bars of these alone have another colour",
             lambda axes: _bars(
                 axes,
                 [size_range(b) for b in sizes.files_by_size],
                 [b.files for b in sizes.files_by_size],
                 "data files",
                 [
-                    b.less_than is not None and b.less_than <= sizes.wanted_least
+                    b.less_than is not None and b.less_than <= sizes.min_file_size
                     for b in sizes.files_by_size
                 ],
             ),
@@ -109,7 +109,7 @@ def _plots(health: TableHealth) -> Iterator[Plot]:
                 [count_range(b) for b in deletes.files_by_deletes],
                 [b.files for b in deletes.files_by_deletes],
                 "data files",
-                [b.least > 0 for b in deletes.files_by_deletes],
+                [b.at_least > 0 for b in deletes.files_by_deletes],
             ),
         )
     partitions = health.partitions

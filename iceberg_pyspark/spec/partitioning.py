@@ -125,7 +125,7 @@ def declared_partition_type(
 ) -> ice.StructType:
     """Return the type of one manifest's tuples; `own_types` are its own types, by field id.
 
-    They replace types that are no promotion of them, which a column got when the table was
+    They replace types to which they cannot be promoted, which a column got when the table was
     replaced.
     """
     fields = []

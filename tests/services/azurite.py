@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 
 from tests.services.npm import npm_program
 from tests.services.server import Server, running
+from tests.services.upstream import Upstream
 from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.ports import LOOPBACK, free_port
-from tests.support.upstream import Upstream
 
 VERSION = "3.35.0"
 ACCOUNT = "icebergtest"

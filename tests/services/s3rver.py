@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tests.services.npm import npm_program
 from tests.services.server import running
+from tests.services.upstream import Upstream
 from tests.support.http_server import TestServer, http_server
 from tests.support.ports import LOOPBACK, free_port
-from tests.support.upstream import Upstream
 
 VERSION = "3.7.1"
 _KEY = "S3RVER"

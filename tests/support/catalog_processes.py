@@ -24,8 +24,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.services.glue import glue_properties
 from tests.support.catalog_contract import create, set_property
-from tests.support.hooked_storage import HookedFileIO
-from tests.support.killed_process import PassStep, around_writes, killed_at
+from tests.support.hooked_storage import HookedFileIO, PassStep, around_writes, killed_at
 from tests.support.row_commits import COLUMNS, SMALL_ROOTS, Row, RowCommitter
 
 T = TypeVar("T")

@@ -8,11 +8,12 @@ operation at every place where it can stop.
 from __future__ import annotations
 
 import contextlib
+import io
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -22,8 +23,9 @@ from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.table.commits import commit
+from tests.support.hooked_storage import HookedFileIO, Moment
 
-Moment = Literal["before", "after"]
+T = TypeVar("T")
 Layer = Literal["storage", "database", "metastore", "clock"]
 LAYERS: tuple[Layer, ...] = ("storage", "database", "metastore", "clock")
 ErrorKind = Literal["own", "runtime", "memory", "interrupt"]
@@ -91,41 +93,25 @@ def _error(layer: Layer, kind: ErrorKind, text: str) -> BaseException:
             return OSError(text)
 
 
-class FaultyFileIO:
+class FaultyFileIO(HookedFileIO):
     """A wrapper of another store; each operation is a call that may fail."""
 
-    def __init__(self, io: FileIO, faults: FaultPoint) -> None:
-        self._io = io
+    def __init__(self, store: FileIO, faults: FaultPoint) -> None:
+        super().__init__(store, lambda *_: None)
         self._faults = faults
 
-    def open_input(self, location: str) -> BinaryIO:
+    def around(self, name: str, location: str, call: Callable[[], T]) -> T:
+        """Run an operation as a call that may fail; a stream that it has opened is then closed."""
         with contextlib.ExitStack() as opened:
-            with self._faults.call("storage", "open_input"):
-                stream = opened.enter_context(self._io.open_input(location))
+            with self._faults.call("storage", name):
+                result = call()
+                if isinstance(result, io.IOBase):
+                    opened.callback(result.close)
             opened.pop_all()
-        return stream
-
-    def read_bytes(self, location: str) -> bytes:
-        with self._faults.call("storage", "read_bytes"):
-            return self._io.read_bytes(location)
-
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        with self._faults.call("storage", "read_range"):
-            return self._io.read_range(location, offset, length)
-
-    def size(self, location: str) -> int:
-        with self._faults.call("storage", "size"):
-            return self._io.size(location)
-
-    def exists(self, location: str) -> bool:
-        with self._faults.call("storage", "exists"):
-            return self._io.exists(location)
+        return result
 
     def open_output(self, location: str) -> BinaryIO:
-        with contextlib.ExitStack() as opened:
-            with self._faults.call("storage", "open_output"):
-                stream = opened.enter_context(self._io.open_output(location))
-            opened.pop_all()
+        stream = super().open_output(location)
         close = stream.close
 
         def closing() -> None:
@@ -141,22 +127,9 @@ class FaultyFileIO:
         stream.close = closing  # type: ignore[method-assign]
         return stream
 
-    def create_exclusive(self, location: str, data: bytes) -> None:
-        with self._faults.call("storage", "create_exclusive"):
-            self._io.create_exclusive(location, data)
-
-    def write_bytes(self, location: str, data: bytes) -> None:
-        with self._faults.call("storage", "write_bytes"):
-            self._io.write_bytes(location, data)
-
-    def delete(self, location: str) -> None:
-        with self._faults.call("storage", "delete"):
-            self._io.delete(location)
-
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        with self._faults.call("storage", "list_files"):
-            result = list(self._io.list_files(prefix))
-        return iter(result)
+        listed = self.around("list_files", prefix, lambda: list(self._io.list_files(prefix)))
+        return iter(listed)
 
 
 class _FaultyTime:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from tests.support.markdown import pipe_table
+
+def pipe_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines
+    )
+
 
 _HEADLINES = (
     # section, name of the line in its table, name in README

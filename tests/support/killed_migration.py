@@ -23,8 +23,7 @@ from iceberg_pyspark.spark.procedures.call_statement import RUNS
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT
-from tests.support.hooked_storage import HookedFileIO
-from tests.support.killed_process import around_writes, killed_at
+from tests.support.hooked_storage import HookedFileIO, around_writes, killed_at
 
 _STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "drop_table")
 

@@ -6,6 +6,7 @@ Everything listens on 127.0.0.1 only and runs with this Python and with the Java
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -14,14 +15,46 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyspark
+from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
 from jobs.find_java import find_java_home
-from tests.support.java_names import look_up_once
 from tests.support.ports import free_port, is_listening
 from tests.support.python_daemons import start_python_daemons
+
+_PACKAGES = ("java", "org", "scala")
+
+
+def look_up_once() -> None:
+    """Have py4j cache what it finds: classes, and packages of Java, Scala and Spark.
+
+    Any other name is looked up each time, because an import or a new class can change what it is.
+    """
+    for owner in (JVMView, JavaPackage):
+        if not hasattr(owner.__getattr__, "__wrapped__"):
+            owner.__getattr__ = _cached(owner.__getattr__)
+
+
+def _cached(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    cache: dict[tuple[Any, str], Any] = {}
+
+    @functools.wraps(look_up)
+    def cached(self: Any, name: str) -> Any:
+        full_name = f"{self._fqn}.{name}" if isinstance(self, JavaPackage) else name
+        key = (self._gateway_client, full_name)
+        if key in cache:
+            return cache[key]
+        result = look_up(self, name)
+        is_package = full_name.startswith(_PACKAGES) and full_name.islower()
+        if isinstance(result, JavaClass) or is_package:
+            cache[key] = result
+        return result
+
+    return cached
+
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -480,7 +480,7 @@ class HiveCatalog(MetastoreViewCatalog):
         return True
 
     def _rename_refusal(self, target: TableIdentifier, table: Struct) -> IcebergError | None:
-        """Return why a table cannot have the name `target`, or None if the name is no reason."""
+        """Return why a table cannot have the name `target`, or None if it can."""
         try:
             at_target = self._table(target)
             if at_target is not None:

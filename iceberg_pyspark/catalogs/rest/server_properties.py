@@ -95,7 +95,7 @@ _PARTS_OF_CONNECTIONS = re.compile(
 _NO_PART_OF_HOST = re.compile(r"[^A-Za-z0-9._-]")
 _AUTHORITY = re.compile(r"(?:^|=|([a-z][a-z0-9+.-]*)?:)//+([^/?#;,]*)", re.IGNORECASE)
 _RESOLVED_SCHEMES = ("", "http", "https")
-"""Schemes of addresses whose host is a name of the network; a bucket's name is no such name."""
+"""Schemes of addresses whose host is a name of the network; the name of a bucket is not."""
 _WITHOUT_SLASHES = re.compile(r"^https?:", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?:^|;)endpointsuffix=\.?([^/?#;,]*)", re.IGNORECASE)
 _COMPLETED_DOMAINS = ("", "localhost", "internal", "google.internal", "ec2.internal")

@@ -81,7 +81,7 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
             return numbers
     match type_:
         case types.VariantType() | types.GeometryType() | types.GeographyType():
-            raise TypeError(f"bounds of type {type_} are no values of it")
+            raise TypeError(f"type {type_} has no bounds that are values")
         case types.DecimalType(precision=precision, scale=scale):
             return _decimals(bounds, precision, scale)
         case types.BinaryType():

@@ -231,7 +231,7 @@ VIEWS = Feature(
 CLOSED_CATALOGS = Feature(
     name="catalogs closed by uninstall()",
     internals=("open_catalogs",),
-    otherwise="the session keeps them, and they answer no more",
+    otherwise="the session keeps them, and their queries fail",
 )
 
 FEATURES = (

@@ -106,12 +106,12 @@ class Examination:
             files=len(sizes),
             bytes=int(sizes.sum()),
             records=self._record_count,
-            least=int(sizes.min()) if len(sizes) else None,
+            smallest=int(sizes.min()) if len(sizes) else None,
             median=_median(sizes),
-            greatest=int(sizes.max()) if len(sizes) else None,
+            largest=int(sizes.max()) if len(sizes) else None,
             target=target_sizes.target,
-            wanted_least=target_sizes.least,
-            wanted_greatest=target_sizes.greatest,
+            min_file_size=target_sizes.least,
+            max_file_size=target_sizes.greatest,
             small_files=len(small),
             small_bytes=int(small.sum()),
             large_files=len(large),
@@ -256,7 +256,7 @@ def _buckets(
     bounds = [0, *edges]
     return tuple(
         Bucket(
-            least=least,
+            at_least=least,
             less_than=bounds[i + 1] if i < most else None,
             files=int(in_place[i]),
             bytes=int(bytes_in_place[i]),

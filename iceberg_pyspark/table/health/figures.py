@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """The number of files with a value from `least` to below `less_than` (None: no upper limit)."""
+    """The number of files with a value from `at_least` to below `less_than` (None: no limit)."""
 
-    least: int
+    at_least: int
     less_than: int | None
     files: int
     bytes: int
@@ -23,19 +23,19 @@ class Bucket:
 class FileSizes:
     """The data files of the current snapshot, by size.
 
-    Small files are below `wanted_least` bytes, large files above `wanted_greatest`: by default,
+    Small files are below `min_file_size` bytes, large files above `max_file_size`: by default,
     `rewrite_data_files` rewrites these files.
     """
 
     files: int = 0
     bytes: int = 0
     records: int = 0
-    least: int | None = None
+    smallest: int | None = None
     median: int | None = None
-    greatest: int | None = None
+    largest: int | None = None
     target: int
-    wanted_least: int
-    wanted_greatest: int
+    min_file_size: int
+    max_file_size: int
     small_files: int = 0
     small_bytes: int = 0
     large_files: int = 0

@@ -123,7 +123,7 @@ def text_of(health: HealthFigures) -> str:
         lines += ["", section.title, *_aligned_lines(section)]
     commands = [g for g in health.procedures if g.is_worthwhile]
     if commands:
-        lines += ["", "To type"]
+        lines += ["", "Commands to run"]
         for gain in commands:
             lines.append(f"  {printable(gain.command)}")
             if gain.call is not None:
@@ -163,18 +163,18 @@ def number_text(number: int | None) -> str:
 def size_range(bucket: Bucket) -> str:
     """Return the size range of a bucket as text."""
     if bucket.less_than is None:
-        return f"{_edge(bucket.least)} and more"
-    if bucket.least == 0:
+        return f"{_edge(bucket.at_least)} and more"
+    if bucket.at_least == 0:
         return f"less than {_edge(bucket.less_than)}"
-    return f"{_edge(bucket.least)} to {_edge(bucket.less_than)}"
+    return f"{_edge(bucket.at_least)} to {_edge(bucket.less_than)}"
 
 
 def count_range(bucket: Bucket) -> str:
     """Return the count range of a bucket as text."""
     if bucket.less_than is None:
-        return f"{bucket.least} and more"
+        return f"{bucket.at_least} and more"
     last = bucket.less_than - 1
-    return str(last) if last == bucket.least else f"{bucket.least} to {last}"
+    return str(last) if last == bucket.at_least else f"{bucket.at_least} to {last}"
 
 
 def age_text(ms: int) -> str:
@@ -210,15 +210,15 @@ def _file_sizes(health: HealthFigures) -> list[tuple[str, str]]:
         ("files", _with_size(sizes.files, sizes.bytes)),
         ("rows", number_text(sizes.records)),
         (
-            "least, median, greatest",
-            ", ".join(map(size_text, (sizes.least, sizes.median, sizes.greatest)))
+            "smallest, median, largest",
+            ", ".join(map(size_text, (sizes.smallest, sizes.median, sizes.largest)))
             if sizes.files
             else "no file",
         ),
         (
-            "wanted",
-            f"{size_text(sizes.target)}: {size_text(sizes.wanted_least)} to "
-            f"{size_text(sizes.wanted_greatest)}",
+            "target",
+            f"{size_text(sizes.target)}: {size_text(sizes.min_file_size)} to "
+            f"{size_text(sizes.max_file_size)}",
         ),
         ("too small", _with_size(sizes.small_files, sizes.small_bytes)),
         ("too large", _with_size(sizes.large_files, sizes.large_bytes)),

@@ -91,7 +91,7 @@ def test_the_figures_are_those_of_the_files(table: Table) -> None:
     sizes = health.file_sizes
     lengths = sorted(t.file_size_in_bytes for t in tasks)
     assert (sizes.files, sizes.bytes, sizes.records) == (8, sum(lengths), 16)
-    assert (sizes.least, sizes.greatest) == (lengths[0], lengths[-1])
+    assert (sizes.smallest, sizes.largest) == (lengths[0], lengths[-1])
     assert sizes.median == int(np.median(lengths))
     assert (sizes.small_files, sizes.large_files) == (8, 0)
     assert sizes.files_by_format == {"parquet": 8}

@@ -3,7 +3,7 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A procedure of our catalog. It is no bound procedure, because Spark would take the arguments for
+ * A procedure of our catalog. It is not bound, because Spark would take the arguments for
  * complete while it still resolves them.
  */
 class IcebergPyProcedure implements UnboundProcedure {

@@ -48,8 +48,8 @@ class IcebergPySessions {
         Map.Entry one = (Map.Entry) all.next();
         IcebergPySessionHandle handle = (IcebergPySessionHandle) one.getValue();
         if (!handle.text.equals(text)) continue;
-        boolean serves = !Boolean.FALSE.equals(handle.installed) && !isStopped(one.getKey());
-        return serves ? one.getKey() : null;
+        boolean isUsable = !Boolean.FALSE.equals(handle.installed) && !isStopped(one.getKey());
+        return isUsable ? one.getKey() : null;
       }
       return null;
     }
