@@ -12,9 +12,6 @@ CITED = re.compile(r"docs/conformance\.md ((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
 
 # A number at an end of a name, unless it belongs to the word before it: "version_3", an exit
 # code "is_2", a start "at_0".
-NUMBERED = re.compile(
-    r"def (test_\d{1,2}_\w+|test_\w*(?<!_version)(?<!_is)(?<!_are)(?<!_at)(?<!_with)_\d{1,2})\("
-)
 
 
 def lines() -> list[int]:
@@ -52,25 +49,6 @@ def test_there_is_one_form_of_a_citation() -> None:
         if re.search(r"conformance(?!\.md \d)|(?<!docs/)conformance", line)
     ]
     assert other == []
-
-
-def test_names_of_tests_say_a_behaviour_and_no_number() -> None:
-    numbered = [
-        f"{file.relative_to(ROOT)}: {name}"
-        for file in (ROOT / "tests").rglob("test_*.py")
-        for name in NUMBERED.findall(file.read_text(encoding="utf-8"))
-    ]
-    assert numbered == []
-
-
-def test_no_test_cites_a_fault_by_number() -> None:
-    cited = [
-        f"{file.relative_to(ROOT)}: {line.strip()}"
-        for file in (ROOT / "tests").rglob("*.py")
-        for line in file.read_text(encoding="utf-8").splitlines()
-        if re.search(r"\b[Ff]aults? \d", line)
-    ]
-    assert cited == []
 
 
 def test_the_list_of_foreign_metadata_is_that_of_the_tests() -> None:

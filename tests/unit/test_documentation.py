@@ -52,13 +52,6 @@ def test_generated_page_is_current(page: Path) -> None:
     assert text == reference_pages.pages()[page], "run `make generate`"
 
 
-def test_a_name_without_a_meaning_and_a_meaning_without_a_name_are_errors() -> None:
-    with pytest.raises(
-        ValueError, match=r"without a meaning are \['b'\].*not in the code.*\['c'\]"
-    ):
-        reference_pages.described({"a", "b"}, {"a": "x", "c": "x"}, "options")
-
-
 @pytest.mark.parametrize(
     ("parse", "page"),
     [(parse_read_options, "read-options.md"), (parse_write_options, "write-options.md")],
@@ -88,18 +81,6 @@ def test_the_figures_are_those_of_the_results() -> None:
     assert f"| 22 TPC-H queries, geometric mean |  |  | {mean}x |" in TEXT[README]
     with pytest.raises(ValueError, match="0 lines 'full scan: no deletes'"):
         figures.figures(results.replace("full scan: no", "whole scan: no"))
-
-
-def test_a_page_without_its_markers_is_an_error() -> None:
-    with pytest.raises(ValueError, match="expected 2 times a line 'begin' and 'end' after it"):
-        reference_pages._between("begin\n\n\nend\nbegin\n", "begin", "end", "a", "b")
-
-
-def test_a_name_that_takes_two_lines_of_the_results_is_one() -> None:
-    lines = ("┃ line   ┃ ours s ┃ ours/JVM ┃", "│ a long │ 1.00   │ 0.50     │", "│ name │  │  │")
-    results = "\n".join(lines)
-    header, cells = figures.line_of(results, "a long name", "ours/JVM")
-    assert dict(zip(header, cells, strict=True))["ours/JVM"] == "0.50"
 
 
 # --- commands and configurations ------------------------------------------------------------------
