@@ -281,7 +281,7 @@ def test_table_cannot_be_created_over_a_namespace_with_a_table_data(
         create(catalog, EVENTS)
 
 
-def test_a_table_without_a_namespace_lies_in_the_warehouse(
+def test_table_without_a_namespace_is_in_the_warehouse(
     catalog: FilesystemCatalog, tmp_path: Path
 ) -> None:
     identifier = TableIdentifier(namespace=(), name="events")

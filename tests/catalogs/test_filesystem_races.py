@@ -111,7 +111,7 @@ def test_a_writer_so_late_that_its_version_was_trimmed(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_late_change_of_metadata_alone_leaves_no_trace_to_tell_by(
+def test_metadata_commit_overtaken_by_trimming_is_unknown(
     catalog: FilesystemCatalog, tmp_path: Path, moment: Moment
 ) -> None:
     create(catalog, EVENTS, TRIMMING)

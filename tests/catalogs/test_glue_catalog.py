@@ -195,9 +195,7 @@ def test_tables_of_other_tools_are_left_alone(catalog: GlueCatalog, glue: Glue) 
     assert glue.tables.keys() == {("db", "events")}
 
 
-def test_a_rename_into_which_a_commit_comes_keeps_the_commit(
-    catalog: GlueCatalog, glue: Glue, tmp_path: Path
-) -> None:
+def test_rename_keeps_a_concurrent_commit(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
     create(catalog, EVENTS)
     other = open_catalog(glue, tmp_path)
 

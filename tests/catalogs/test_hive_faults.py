@@ -159,7 +159,7 @@ def test_a_lock_that_expired_while_the_process_was_stopped_refuses_the_commit(
     assert metadata_files(tmp_path) == 2
 
 
-def test_a_lock_that_outlived_a_stop_of_the_process_goes_on(
+def test_lock_is_kept_alive_after_a_stopped_process_continues(
     hive_uri: str, events: TableIdentifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = open_with(hive_uri, tmp_path, "true")

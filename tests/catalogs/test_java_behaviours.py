@@ -21,6 +21,7 @@ from tests.support.view_contract import ViewChangeContract
 
 _EMPTY_NAMESPACE = "no catalog here takes an empty name as a namespace"
 _EXPIRY = "test_expiry_removes_refs_schemas_and_specs_of_expired_snapshots"
+_CONCURRENT = "test_concurrent_changes_of_different_parts_are_all_kept"
 _DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_the_catalog"
 _AS_CREATED = "one function, `new_table_properties`, serves creations and replacements"
 
@@ -75,7 +76,7 @@ BEHAVIOURS = {
     "testListTables": "test_tables_are_listed_in_their_own_namespace",
     "tableCreationWithoutNamespace": "test_missing_name_raises_no_such_error",
     "testRenameTable": "test_rename",
-    "createTableInUniqueLocation": f"{_UNIQUE}::test_a_new_table_gets_a_folder_of_its_own",
+    "createTableInUniqueLocation": f"{_UNIQUE}::test_new_table_gets_its_own_folder",
     "dropAfterRenameDoesntCorruptTable": (
         f"{_UNIQUE}::test_dropping_a_table_of_a_renamed_tables_name_keeps_the_renamed_tables_files"
     ),
@@ -86,19 +87,19 @@ BEHAVIOURS = {
     "testDropTableWithPurge": "test_purging_deletes_files_and_dropping_does_not",
     "testDropTableWithoutPurge": "test_purging_deletes_files_and_dropping_does_not",
     "testDropMissingTable": "test_missing_name_raises_no_such_error",
-    "testRegisterTable": "test_a_registered_table_goes_on_where_it_was",
+    "testRegisterTable": "test_registered_table_continues_its_history",
     "testRegisterExistingTable": "test_register",
     # Changes of metadata.
     "testUpdateTableSchema": "test_changed_schema_spec_and_order_are_loaded",
     "testUUIDValidation": "test_a_change_of_a_table_that_was_recreated_is_refused",
-    "testUpdateTableSchemaServerSideRetry": "test_changes_of_different_things_all_hold",
+    "testUpdateTableSchemaServerSideRetry": _CONCURRENT,
     "testUpdateTableSchemaConflict": "test_a_change_of_what_another_changed_is_refused",
     "testUpdateTableSchemaAssignmentConflict": "test_a_change_of_what_another_changed_is_refused",
     "testUpdateTableSchemaThenRevert": (
         "test_a_change_taken_back_is_the_schema_spec_and_order_there_was"
     ),
     "testUpdateTableSpec": "test_changed_schema_spec_and_order_are_loaded",
-    "testUpdateTableSpecServerSideRetry": "test_changes_of_different_things_all_hold",
+    "testUpdateTableSpecServerSideRetry": _CONCURRENT,
     "testUpdateTableSpecConflict": "test_a_change_of_what_another_changed_is_refused",
     "testUpdateTableAssignmentSpecConflict": "test_a_change_of_what_another_changed_is_refused",
     "testUpdateTableSpecThenRevert": (
@@ -107,7 +108,7 @@ BEHAVIOURS = {
     "testRemoveUnusedSpec": _EXPIRY,
     "testRemoveUnusedSchemas": _EXPIRY,
     "testUpdateTableSortOrder": "test_changed_schema_spec_and_order_are_loaded",
-    "testUpdateTableSortOrderServerSideRetry": "test_changes_of_different_things_all_hold",
+    "testUpdateTableSortOrderServerSideRetry": _CONCURRENT,
     "testUpdateTableOrderThenRevert": (
         "test_a_change_taken_back_is_the_schema_spec_and_order_there_was"
     ),
@@ -115,9 +116,9 @@ BEHAVIOURS = {
         "test_old_metadata_is_deleted_only_when_the_table_asks"
     ),
     # Rows and transactions.
-    "testAppend": "test_appends_at_the_same_time_all_hold",
-    "testConcurrentAppendEmptyTable": "test_appends_at_the_same_time_all_hold",
-    "testConcurrentAppendNonEmptyTable": "test_appends_at_the_same_time_all_hold",
+    "testAppend": "test_concurrent_appends_are_all_kept",
+    "testConcurrentAppendEmptyTable": "test_concurrent_appends_are_all_kept",
+    "testConcurrentAppendNonEmptyTable": "test_concurrent_appends_are_all_kept",
     "testUpdateTransaction": "test_a_transaction_is_one_change",
     "testCreateTransaction": "test_a_table_with_rows_is_there_all_at_once",
     "createTableTransaction": "test_a_table_has_all_that_it_was_created_with",
@@ -126,16 +127,14 @@ BEHAVIOURS = {
     "testCompleteCreateTransactionMultipleSchemas": (
         "test_a_table_can_be_created_with_several_schemas_and_specs"
     ),
-    "testConcurrentCreateTransaction": "test_a_table_that_another_created_meanwhile_stays",
+    "testConcurrentCreateTransaction": "test_concurrently_created_table_is_kept",
     "testDefaultTablePropertiesCreateTransaction": _DEFAULTS,
     "testOverrideTablePropertiesCreateTransaction": _DEFAULTS,
     # Replaced tables: CREATE OR REPLACE creates a table that does not exist, and replaces one that
     # does.
     "testCreateOrReplaceTransactionCreate": "test_a_table_with_rows_is_there_all_at_once",
     "testCompleteCreateOrReplaceTransactionCreate": "test_a_table_with_rows_is_there_all_at_once",
-    "testCreateOrReplaceTransactionConcurrentCreate": (
-        "test_a_table_that_another_created_meanwhile_stays"
-    ),
+    "testCreateOrReplaceTransactionConcurrentCreate": ("test_concurrently_created_table_is_kept"),
     "testCreateOrReplaceReplaceTransactionReplace": (
         "test_a_replaced_table_keeps_its_uuid_and_history"
     ),

@@ -230,7 +230,7 @@ def test_a_killed_registration_is_done_or_has_not_begun(tmp_path: Path) -> None:
     assert outcomes == {"old", "new"}
 
 
-def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_killed_rewrite_resumes(tmp_path: Path) -> None:
     """With partial progress, committed file groups are not rewritten a second time."""
     catalog = create_rows_table("sql", tmp_path, partitioned_by=["truncate(4, id)"])
     client = RowCommitter(catalog, EVENTS, KILLED)

@@ -70,7 +70,7 @@ def test_a_metastore_that_does_not_end_its_answer(
         assert time.monotonic() - started < 5
 
 
-def test_a_metastore_that_answers_no_introduction_was_sent_nothing() -> None:
+def test_metastore_stuck_in_the_greeting_got_no_change() -> None:
     with serving(partial(slowly, thrift_reply("set_ugi") + b"\x0f\0\0\x0b\x00\x10")) as uri:
         client = hive(uri, "300ms")
         with pytest.raises(HiveUnreachableError, match=r"set_ugi.*socket\.timeout"):
@@ -111,7 +111,7 @@ def test_a_glue_that_does_not_end_its_answer(
         assert time.monotonic() - started < 5
 
 
-def test_a_reused_connection_to_glue_has_the_limit_too(
+def test_reused_connection_to_glue_has_the_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(glue_client, "_REQUEST_S", 0.3)

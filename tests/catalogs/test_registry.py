@@ -135,7 +135,7 @@ def test_a_sql_catalog_without_a_uri_keeps_its_database_in_the_warehouse(tmp_pat
 
 
 @pytest.mark.parametrize("properties", [{}, {"s3.region": "here"}])
-def test_an_unknown_name_is_an_error_that_tells_the_known_ones(
+def test_error_of_an_unknown_name_lists_the_known_names(
     tmp_path: Path, properties: dict[str, str]
 ) -> None:
     write_file(tmp_path / "home", "catalog:\n  lake:\n    type: memory\n")

@@ -174,7 +174,7 @@ def test_a_commit_whose_answer_is_lost_is_done(
     assert len(done.metadata.metadata_log) == 1
 
 
-def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
+def test_commit_that_may_still_arrive_is_unknown_and_keeps_its_file(
     server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
 ) -> None:
     through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)

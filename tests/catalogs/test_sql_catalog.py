@@ -158,7 +158,7 @@ def test_another_catalog_name_sees_nothing(catalog: SqlCatalog, database: Path) 
     assert not other.table_exists(EVENTS)
 
 
-def test_a_missing_table_of_another_catalog_name_says_which(
+def test_error_of_a_missing_table_names_the_other_catalog_that_has_it(
     catalog: SqlCatalog, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(catalog, EVENTS)
@@ -203,7 +203,7 @@ def test_the_namespace_location_wins_over_the_warehouse(catalog: SqlCatalog) -> 
     assert catalog.default_table_location(EVENTS) == "s3://bucket/there/events"
 
 
-def test_a_table_without_a_place_says_what_to_set(tmp_path: Path) -> None:
+def test_error_of_a_table_without_a_location_names_the_setting(tmp_path: Path) -> None:
     catalog = SqlCatalog("lake", {"uri": f"sqlite:///{tmp_path}/c.db"})
     with pytest.raises(InvalidRequestError, match="warehouse"):
         catalog.default_table_location(EVENTS)
@@ -496,7 +496,7 @@ def test_a_create_whose_answer_is_lost(
 
 
 @pytest.mark.parametrize("error", [StorageError("timed out"), FileAlreadyExistsError("412")])
-def test_a_metadata_file_that_the_store_has_written_without_saying_so_is_ours(
+def test_metadata_file_written_without_an_answer_is_ours(
     database: Path, error: StorageError
 ) -> None:
     def fail() -> None:

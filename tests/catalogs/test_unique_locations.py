@@ -22,7 +22,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> ice.TableCatalog:
     return ice.load_catalog("lake", type=request.param, warehouse=str(tmp_path), **UNIQUE)
 
 
-def test_a_new_table_gets_a_folder_of_its_own(catalog: ice.TableCatalog, tmp_path: Path) -> None:
+def test_new_table_gets_its_own_folder(catalog: ice.TableCatalog, tmp_path: Path) -> None:
     catalog.create_namespace("db", if_not_exists=True)
     first = catalog.create_table("db.t", "id BIGINT")
     catalog.rename_table("db.t", "db.renamed")

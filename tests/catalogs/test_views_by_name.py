@@ -60,7 +60,7 @@ def test_a_view_from_its_creation_to_its_end(catalog: ice.TableCatalog) -> None:
         catalog.load_view("db.u")
 
 
-def test_a_view_without_the_dialect_says_which_it_has(catalog: ice.TableCatalog) -> None:
+def test_error_of_a_view_without_the_dialect_names_its_dialects(catalog: ice.TableCatalog) -> None:
     catalog.create_namespace("db", if_not_exists=True)
     view = catalog.create_view("db.v", "id BIGINT", "SELECT 1", dialect="trino")
     assert view.sql("trino") == "SELECT 1"
@@ -68,7 +68,7 @@ def test_a_view_without_the_dialect_says_which_it_has(catalog: ice.TableCatalog)
         view.sql()
 
 
-def test_a_catalog_without_views_says_so(tmp_path: Path) -> None:
+def test_catalog_without_views_refuses_them_by_name(tmp_path: Path) -> None:
     catalog = ice.load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
     for call in (
         lambda: catalog.list_views(),

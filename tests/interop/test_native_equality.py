@@ -109,7 +109,7 @@ def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) 
     assert lake.spark.sql(f"select id from lake.{name} where w = 'y'").collect() == [(7,)]
 
 
-def test_keys_that_spark_compares_otherwise_are_read_portably(lake: Oracle) -> None:
+def test_keys_that_spark_compares_differently_are_read_portably(lake: Oracle) -> None:
     name = "keyed.floats"
     table = f"java_hadoop.{name}"
     lake.sql(f"create table {table} (id bigint, d double) using iceberg")

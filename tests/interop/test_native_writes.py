@@ -50,7 +50,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
     "partitioning",
     ["", "partitioned by (b, months(day))", "partitioned by (bucket(3, s), truncate(20, i))"],
 )
-def test_java_reads_the_files_and_measures_its_own_alike(lake: Oracle, partitioning: str) -> None:
+def test_java_reads_our_files_with_equal_metrics(lake: Oracle, partitioning: str) -> None:
     name = f"native_writes.t{len(partitioning)}"
     actual = []
     for table in (f"lake.{name}", f"java_hadoop.{name}_java"):

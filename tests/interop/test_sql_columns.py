@@ -85,7 +85,7 @@ def test_nested_variants_are_read_on_both_paths(lake: Oracle) -> None:
     assert rows_of(actual.selectExpr(*columns)) == rows_of_java(lake, java.selectExpr(*columns))
 
 
-def test_a_column_spark_has_no_type_for_hides_no_other(lake: Oracle) -> None:
+def test_column_without_a_spark_type_hides_no_other(lake: Oracle) -> None:
     """Java's connector cannot open such a table at all."""
     name = "java_hadoop.odd.types"
     columns = [

@@ -33,7 +33,7 @@ def test_a_session_that_exists_has_iceberg(tmp_path: Path) -> None:
     assert run("late", tmp_path) == {"existing": ROW, "of the context": ROW}
 
 
-def test_a_session_without_it_says_what_to_do(tmp_path: Path) -> None:
+def test_error_in_a_session_without_iceberg_names_install(tmp_path: Path) -> None:
     errors = run("never", tmp_path)
     assert "'lake'" in errors["error"] or "`lake`" in errors["error"]
     assert "call iceberg_pyspark.install(spark)" in errors["error"]

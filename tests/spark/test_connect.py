@@ -183,7 +183,7 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyspark-client"])
-def test_connect_has_the_portable_path_and_one_line_says_so(
+def test_connect_uses_the_portable_path_and_logs_it(
     server: str, tmp_path: Path, package: str
 ) -> None:
     lake = lake_settings(tmp_path)

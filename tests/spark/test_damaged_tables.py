@@ -289,7 +289,7 @@ def test_a_table_keeps_working_after_a_read_failed(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("size", [-1, 10, 20, 2**62])
-def test_a_size_that_is_not_true_hides_no_row(
+def test_wrong_file_size_hides_no_row(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path, size: int
 ) -> None:
     table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": i} for i in range(3)])
@@ -302,7 +302,7 @@ def test_a_size_that_is_not_true_hides_no_row(
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 2**62])
-def test_a_row_count_that_is_not_true_hides_no_row(
+def test_wrong_row_count_hides_no_row(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path, count: int
 ) -> None:
     table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": i} for i in range(300)])

@@ -233,7 +233,7 @@ def test_where_iceberg_is_installed_the_portable_path_says_it_first(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", [n for n in AS_FORMAT if FAILURES[n].rows is not None])
-def test_a_native_write_of_the_format_says_it_first(
+def test_error_of_a_native_write_begins_with_the_message(
     lake: Lake, installed: IcebergSession, name: str
 ) -> None:
     failure = FAILURES[name]
@@ -263,7 +263,7 @@ def test_spark_s_own_errors_stay_as_they_are(lake: Lake, installed: IcebergSessi
 
 
 @pytest.mark.nightly
-def test_an_error_that_nobody_foresaw_has_its_class_and_no_stack(
+def test_unexpected_error_is_shown_with_its_class_and_no_stack(
     lake: Lake, installed: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:

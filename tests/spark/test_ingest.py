@@ -44,7 +44,7 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-def test_csv_creates_a_partitioned_table_and_says_what_was_committed(
+def test_csv_creates_a_partitioned_table_and_reports_the_commit(
     spark: SparkSession, warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ingest(warehouse, events, "--partitioned-by", "kind") == 0

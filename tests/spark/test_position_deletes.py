@@ -495,7 +495,7 @@ def test_a_file_that_the_table_may_not_read_is_refused(
 
 
 @pytest.mark.nightly
-def test_a_number_of_records_that_is_not_true_changes_nothing(session: IcebergSession) -> None:
+def test_wrong_record_count_has_no_effect(session: IcebergSession) -> None:
     """As in Python, the rows in the file count, not the number in the manifest."""
     table = session.table(make(session, "miscounted"))
     path = next(table.scan().plan_files()).file_path

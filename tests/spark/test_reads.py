@@ -172,7 +172,7 @@ def test_splits_become_partitions(spark: SparkSession, ten: Path) -> None:
     assert frame.selectExpr("sum(id)").collect() == [(45,)]
 
 
-def test_a_load_without_a_table_says_what_to_write(spark: SparkSession, ten: Path) -> None:
+def test_error_of_load_without_a_table_names_the_syntax(spark: SparkSession, ten: Path) -> None:
     reader = spark.read.format("iceberg-py")
     assert "no table is named" in refusal(reader.load)[1]
     with pytest.raises(PySparkException, match="UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"):

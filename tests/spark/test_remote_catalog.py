@@ -34,7 +34,7 @@ def session(spark: SparkSession, rest_uri: str) -> Iterator[SparkSession]:
 
 
 @pytest.mark.nightly
-def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
+def test_statement_loads_a_table_once_and_others_see_its_change(
     session: SparkSession, rest_uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     loads: list[str] = []

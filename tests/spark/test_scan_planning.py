@@ -389,7 +389,7 @@ def test_aggregates_come_from_metadata(session: IcebergSession, counted: str, qu
 
 
 @pytest.mark.parametrize("query", READ)
-def test_aggregates_that_metadata_do_not_tell_are_read(
+def test_aggregates_unknown_to_metadata_are_read(
     session: IcebergSession, counted: str, query: str
 ) -> None:
     ours = session.spark.sql(query.format(t=counted))

@@ -247,7 +247,7 @@ def test_show_table_extended_has_both_kinds(session: SparkSession, db: str) -> N
 
 
 @pytest.mark.nightly
-def test_an_iceberg_table_comes_before_a_table_that_another_session_gave_its_name(
+def test_iceberg_table_takes_precedence_over_a_table_of_another_session(
     spark: SparkSession, session: SparkSession, db: str
 ) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
@@ -340,7 +340,7 @@ def test_views_and_functions_of_the_session_catalog_are_those_of_spark(
     session.sql(f"UNCACHE TABLE {db}.ice")
 
 
-def test_before_install_and_after_uninstall_the_session_says_what_is_missing(
+def test_session_catalog_before_install_and_after_uninstall(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     new_session = with_session_catalog(spark.newSession(), tmp_path)

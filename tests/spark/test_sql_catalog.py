@@ -308,7 +308,7 @@ def test_a_frame_sees_the_next_snapshot_as_spark_refreshes_it(
     assert pinned.count() == 1
 
 
-def test_a_catalog_that_is_configured_badly_says_so(
+def test_error_of_a_wrong_catalog_configuration_names_it(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     spark.conf.set("spark.sql.catalog.bad", "iceberg_pyspark")

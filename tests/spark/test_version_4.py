@@ -109,7 +109,7 @@ def _deleted(summary: object) -> int:
     return int(summary.get("total-position-deletes", 0))
 
 
-def test_an_upgrade_goes_on_from_what_was_there(spark: SparkSession, lake: IcebergSession) -> None:
+def test_upgraded_table_continues_in_version_4(spark: SparkSession, lake: IcebergSession) -> None:
     spark.sql(
         "CREATE TABLE v4.db.u (id INT, p STRING) PARTITIONED BY (p) TBLPROPERTIES "
         "('format-version' = '2', 'write.delete.mode' = 'merge-on-read')"

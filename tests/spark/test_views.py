@@ -79,7 +79,7 @@ def test_view_cannot_be_written_as_a_table(spark: SparkSession, create: Create) 
         spark.table("views.db.nothing")
 
 
-def test_a_view_of_another_dialect_says_so(spark: SparkSession, create: Create) -> None:
+def test_view_of_another_dialect_is_refused_by_name(spark: SparkSession, create: Create) -> None:
     create("foreign", "a INT", "SELECT 1 AS a", dialect="trino")
     with pytest.raises(PySparkException, match="no query in the dialect 'spark', only in: trino"):
         spark.table("views.db.foreign").collect()

@@ -240,7 +240,7 @@ class ChangeContract:
         assert table.metadata.metadata_log == ()
         assert [s.sequence_number for s in table.snapshots] == [1]
 
-    def test_a_table_that_another_created_meanwhile_stays(
+    def test_concurrently_created_table_is_kept(
         self, catalog: Catalog, identifier: TableIdentifier
     ) -> None:
         commit = create_with_rows(catalog, identifier, NewTable(schema=SCHEMA), 1, 2)
@@ -355,7 +355,7 @@ class ChangeContract:
         assert ids_in(now) == [3, 3]
 
     @pytest.mark.parametrize("last", ["schema", "spec", "order"])
-    def test_changes_of_different_things_all_hold(
+    def test_concurrent_changes_of_different_parts_are_all_kept(
         self, catalog: Catalog, table: Table, last: str
     ) -> None:
         # Each change starts from the first state of the table, which other changes have replaced by
@@ -417,7 +417,7 @@ class ChangeContract:
         assert catalog.load_table(table.identifier).metadata == created.metadata
 
     @pytest.mark.parametrize("is_empty", [True, False])
-    def test_appends_at_the_same_time_all_hold(
+    def test_concurrent_appends_are_all_kept(
         self, catalog: Catalog, table: Table, is_empty: bool
     ) -> None:
         if not is_empty:
@@ -474,7 +474,7 @@ class ChangeContract:
 
     # registered tables
 
-    def test_a_registered_table_goes_on_where_it_was(self, catalog: Catalog, table: Table) -> None:
+    def test_registered_table_continues_its_history(self, catalog: Catalog, table: Table) -> None:
         for n in range(3):
             table.append(rows(n))
         table.delete("id = 0")

@@ -10,9 +10,6 @@ from tests.support.foreign_metadata import FOREIGN_METADATA
 ROOT = Path(__file__).parents[2]
 CITED = re.compile(r"docs/conformance\.md ((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
 
-# A number at an end of a name, unless it belongs to the word before it: "version_3", an exit
-# code "is_2", a start "at_0".
-
 
 def lines() -> list[int]:
     text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")

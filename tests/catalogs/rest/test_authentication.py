@@ -300,7 +300,7 @@ def test_tokens_come_from_the_server_that_the_user_names() -> None:
         (Reply(302, None, {"Location": "http://127.0.0.1:1/"}), "302"),
     ],
 )
-def test_a_failed_login_says_so_without_the_secret(reply: Reply, expected: str) -> None:
+def test_error_of_a_failed_login_hides_the_secret(reply: Reply, expected: str) -> None:
     with (
         catalog_of(lambda _: reply, credential="me:hunter22") as (catalog, _),
         pytest.raises((NotAuthorizedError, CatalogUnavailableError), match=expected) as raised,

@@ -158,7 +158,7 @@ ALL = pytest.mark.parametrize(
 
 
 @ALL
-def test_a_scan_goes_on_where_its_credentials_end(vending: tuple[Vending, TestServer]) -> None:
+def test_scan_continues_after_its_credentials_expire(vending: tuple[Vending, TestServer]) -> None:
     catalog, server = vending
     table = TableCatalog(rest(server)).load_table("db.events")
     catalog.ends_after = 3

@@ -141,7 +141,7 @@ def test_a_commit_that_never_left_is_refused() -> None:
     assert isinstance(outcome.error, CatalogUnavailableError)
 
 
-def test_a_server_that_knows_repetitions_gets_the_same_key_again() -> None:
+def test_server_with_idempotency_gets_the_same_key_again() -> None:
     replies = iter([error(503), error(500), table_reply()])
     config: dict[str, object] = {"idempotency-key-lifetime": "PT30M"}
 
@@ -183,7 +183,7 @@ def test_a_load_is_tried_again(no_waiting: list[float]) -> None:
     assert no_waiting == sorted(no_waiting)
 
 
-def test_a_server_says_how_long_to_wait_within_reason(no_waiting: list[float]) -> None:
+def test_server_sets_the_wait_up_to_a_limit(no_waiting: list[float]) -> None:
     waits = iter(["7", "86400", "soon"])
 
     def answer(_: Request) -> Reply:
@@ -292,7 +292,7 @@ def test_no_server_is_an_error_that_names_it() -> None:
         catalog.list_namespaces()
 
 
-def test_a_server_that_says_nothing_is_left_after_the_time_limit() -> None:
+def test_silent_server_is_abandoned_after_the_time_limit() -> None:
     def late(_: Request) -> Reply:
         time.sleep(0.5)
         return table_reply()

@@ -75,7 +75,7 @@ def test_a_request_ends_when_its_time_is_over(answer: Answer, method: str) -> No
     assert isinstance(outcome, Unknown)
 
 
-def test_a_reused_connection_has_the_limit_too() -> None:
+def test_reused_connection_has_the_time_limit() -> None:
     def once(send: Send, ended: threading.Event) -> None:
         send(whole(b"{}"))
         ended.wait(0.1)

@@ -99,7 +99,7 @@ def test_an_append_whose_answer_is_lost_is_found_and_not_repeated(
     assert ids(server, name) == [0, 1, 2]
 
 
-def test_an_append_that_never_arrives_is_unknown_and_its_files_stay(
+def test_append_that_never_arrives_is_unknown_and_keeps_its_files(
     server: Server, name: str
 ) -> None:
     faults = Faults()

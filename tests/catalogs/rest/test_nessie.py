@@ -61,7 +61,7 @@ def test_schema_spec_and_properties_change(server: Server, s3: S3Server) -> None
     assert [(row["id"], row["x"]) for row in rows] == [(1, None), (2, 7)]
 
 
-def test_appends_at_the_same_time_all_hold(server: Server, s3: S3Server) -> None:
+def test_concurrent_appends_are_all_kept(server: Server, s3: S3Server) -> None:
     lake = load_catalog("nessie", uri=catalog_uri(server), **s3.properties())
     lake.create_namespace("many")
     lake.create_table("many.t", "id BIGINT")

@@ -394,7 +394,7 @@ def test_vended_credentials_go_over_the_tables_config_over_the_catalogs() -> Non
     assert "vended" not in repr(loaded.config)
 
 
-def test_addresses_among_credentials_are_checked_too() -> None:
+def test_addresses_in_storage_credentials_are_checked() -> None:
     inner = {"prefix": "s3://b", "config": {"s3.endpoint": "http://169.254.169.254"}}
     answer = JsonObject({"storage-credentials": [inner]})
     with pytest.raises(CatalogError, match=r"s3\.endpoint"):

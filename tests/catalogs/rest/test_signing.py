@@ -157,7 +157,7 @@ def test_a_request_for_a_signature(served: tuple[Server, TestServer]) -> None:
     }
 
 
-def test_a_signer_is_asked_by_those_prefixes_that_say_so(
+def test_only_prefixes_with_remote_signing_ask_the_signer(
     served: tuple[Server, TestServer],
 ) -> None:
     server, http = served

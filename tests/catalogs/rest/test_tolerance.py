@@ -208,7 +208,7 @@ def test_the_last_page_of_a_list(last: dict[str, Any]) -> None:
         {"message": "no", "code": 404},
     ],
 )
-def test_errors_in_any_form_are_told_by_their_status(body: Any) -> None:
+def test_errors_are_recognized_by_their_status(body: Any) -> None:
     status = 0
 
     def answer(request: Request) -> Reply:

@@ -99,7 +99,7 @@ def test_rows_have_ids_from_the_table(oracle: Oracle, catalog: str) -> None:
     assert min(row[0] for row in assert_lineage(oracle, name).values()) >= after.next_row_id
 
 
-def test_java_goes_on_with_our_row_ids(oracle: Oracle, java: JavaTables) -> None:
+def test_java_continues_our_row_ids(oracle: Oracle, java: JavaTables) -> None:
     name, table = create(oracle, "java_sql", 3)
     table.append(arrow(range(10)))
     before = assert_lineage(oracle, name)

@@ -34,7 +34,7 @@ ID = required(1, "id", LongType())
 
 
 @pytest.mark.parametrize("size", [-1, 0, 10, 2**62])
-def test_a_size_that_is_not_true_hides_no_row(size: int) -> None:
+def test_wrong_file_size_hides_no_row(size: int) -> None:
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}])
     task = replace(task_of(io, FILE), file_size_in_bytes=size, start=0, length=size)

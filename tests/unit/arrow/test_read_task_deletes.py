@@ -193,7 +193,7 @@ def test_cached_deletes_do_not_open_a_refused_location() -> None:
         read_rows(context_of(SCHEMA), task_of(io, FILE, deletes=(ref,)), confined)
 
 
-def test_a_vector_is_kept_only_where_the_name_of_its_file_says_it_is_written_once() -> None:
+def test_only_vectors_in_uniquely_named_files_are_cached() -> None:
     unique_name = f"/db/t/00000-{uuid.uuid4()}-deletes.puffin"
     for location, expected in ((unique_name, [0, 2]), ("/db/t/deletes.puffin", [0, 1])):
         io = numbered(3)
@@ -352,7 +352,7 @@ def test_an_equality_delete_file_without_equality_ids_is_refused() -> None:
         ids(io, ref)
 
 
-def test_an_equality_id_no_schema_knows_is_refused() -> None:
+def test_unknown_equality_id_is_refused() -> None:
     io = numbered(2)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(ID), [77], [{"id": 1}])
     with pytest.raises(InvalidMetadataError, match="field id 77"):

@@ -154,7 +154,7 @@ def test_a_required_field_without_any_value_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("value", ["p", None])
-def test_an_identity_partition_value_comes_before_the_default(value: str | None) -> None:
+def test_identity_partition_value_overrides_the_default(value: str | None) -> None:
     """docs/conformance.md 66."""
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}, {"id": 2}])

@@ -27,7 +27,7 @@ POINT = StructType(
 
 
 @given(st.data())
-def test_every_primitive_value_comes_back(data: st.DataObject) -> None:
+def test_every_primitive_value_round_trips(data: st.DataObject) -> None:
     type_: PrimitiveType = data.draw(st.sampled_from(PRIMITIVE_TYPES))
     value: Any = data.draw(nullable(type_))
     scalar = scalar_of(type_, value)

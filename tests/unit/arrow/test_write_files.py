@@ -125,7 +125,7 @@ def test_rows_of_a_task_are_one_file_named_after_it() -> None:
     assert footer(store, file).num_row_groups == 1
 
 
-def test_files_whose_rows_are_in_no_order_say_so() -> None:
+def test_unsorted_files_are_marked_as_unsorted() -> None:
     [file], _ = write(a_context(), [numbers([2, 1])])
     assert file.sort_order_id == 0
 

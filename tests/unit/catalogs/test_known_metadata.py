@@ -49,7 +49,7 @@ def test_a_name_that_may_be_given_again_is_read_again(name: str) -> None:
     assert cache.get_or_read(f"/t/metadata/{name}", lambda: second) is second
 
 
-def test_another_process_begins_with_none() -> None:
+def test_pickled_cache_is_empty() -> None:
     cache = KnownMetadata()
     metadata = first_metadata("/t")
     cache.add(FILE, metadata)

@@ -119,7 +119,7 @@ def test_a_name_given_to_another_column_moves() -> None:
     assert mapped(metadata)[9] == ["id"]
 
 
-def test_a_dropped_column_stays_mapped_and_names_of_nothing_stay() -> None:
+def test_name_mapping_keeps_dropped_columns_and_names_without_ids() -> None:
     assert mapped(apply_changes(lambda c: c.drop_column("id"))) == ALL
     own = json.dumps([{"names": ["ignored"]}, {"field-id": 1, "names": ["ID", "no"]}])
     after = apply_changes(lambda c: c.add_column("n", "int").update_doc("id", "d"), table(own))

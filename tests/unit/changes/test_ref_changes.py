@@ -78,7 +78,7 @@ def after(changes: Changes, metadata: TableMetadata = LINE) -> dict[str, int]:
     return {name: ref.snapshot_id for name, ref in result.refs.items()}
 
 
-def test_branches_and_tags_start_at_the_current_snapshot_or_where_told() -> None:
+def test_branches_and_tags_start_at_the_current_or_given_snapshot() -> None:
     assert after(create_ref(LINE, "t", "tag"))["t"] == 4
     changes = create_ref(LINE, "c", "branch", snapshot_id=1, min_snapshots_to_keep=2)
     assert after(changes)["c"] == 1

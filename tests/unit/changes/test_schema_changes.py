@@ -223,7 +223,7 @@ def test_a_promotion_must_not_change_partition_values(transform: Transform, allo
             changes.update_type("d", "timestamp")
 
 
-def test_defaults_of_a_promoted_date_are_promoted_too() -> None:
+def test_defaults_of_a_promoted_date_are_promoted() -> None:
     changes = SchemaChanges(table()).add_column("e", "date", default=2)
     changes.update_type("e", "timestamp")
     promoted = changes.schema.find("e")

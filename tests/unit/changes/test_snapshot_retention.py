@@ -185,7 +185,7 @@ def test_a_branch_keeps_at_least_one(number: int) -> None:
         Retention(retain_last=number)
 
 
-def test_changes_hold_while_every_reference_stays() -> None:
+def test_expiry_requires_unchanged_references() -> None:
     metadata = table(FIVE, {"t": tag(2, 1), "u": tag(4)})
     changes = expiry_changes(metadata, expiry(metadata, Retention(), NOW))
     assert changes.updates == (RemoveSnapshotRef("t"), RemoveSnapshots((1, 2, 3)))

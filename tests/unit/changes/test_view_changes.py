@@ -93,7 +93,7 @@ def test_the_current_version_stays_and_the_log_has_no_gap() -> None:
     assert [e.version_id for e in view.version_log] == [4, 1]
 
 
-def test_a_dialect_is_lost_only_where_the_view_says_so() -> None:
+def test_dialect_is_dropped_only_if_the_view_allows_it() -> None:
     view = apply_view_updates(
         new_view(), definition("SELECT 2", dialects=("Spark", "trino")), now_ms=9
     )

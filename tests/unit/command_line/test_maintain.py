@@ -73,7 +73,7 @@ def table_for_reasons() -> tuple[ice.Table, dict[str, list[int]]]:
     return table, sizes
 
 
-def test_a_plan_says_which_files_are_rewritten_and_why(run: Run) -> None:
+def test_plan_lists_rewritten_files_with_reasons(run: Run) -> None:
     table, sizes = table_for_reasons()
     options: dict[str, Any] = {
         "target-file-size-bytes": sizes["good"][0],

@@ -60,7 +60,7 @@ def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
         assert [done for done, _ in counts] == sorted(done for done, _ in counts)
 
 
-def test_a_rewrite_tells_the_files_of_each_group(table: ice.Table) -> None:
+def test_rewrite_reports_the_files_of_each_group(table: ice.Table) -> None:
     steps: list[Step] = []
     maintenance = table.maintenance(progress=lambda *step: steps.append(step))
     options = {"rewrite-all": True, "max-file-group-size-bytes": 1}
@@ -83,7 +83,7 @@ def test_a_rewrite_tells_the_files_of_each_group(table: ice.Table) -> None:
         ("id DESC", {"target-file-size-bytes": 1500}, None),
     ],
 )
-def test_a_rewrite_tells_the_files_within_one_group(
+def test_rewrite_reports_files_within_one_group(
     tmp_path: Path, sort_order: str | None, options: dict[str, object], new_count: int | None
 ) -> None:
     table = create_path_table(tmp_path / "t", "id BIGINT")

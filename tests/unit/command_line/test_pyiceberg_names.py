@@ -41,7 +41,7 @@ def test_both_commands_are_walked() -> None:
 
 
 @pytest.mark.parametrize("path", THEIRS, ids=lambda path: " ".join(path) or "pyiceberg")
-def test_a_command_of_pyiceberg_is_ours_too(path: tuple[str, ...]) -> None:
+def test_commands_of_pyiceberg_are_accepted(path: tuple[str, ...]) -> None:
     assert path in OURS
     assert argument_counts_of(OURS[path]) == argument_counts_of(THEIRS[path])
     # options of the command itself may follow any command

@@ -436,7 +436,7 @@ def test_a_value_of_an_unknown_column_is_never_compared() -> None:
 
 
 @given(values(TimestampType()).filter(lambda v: abs(v) < 10**16))
-def test_datetimes_and_their_text_bind_alike(micros: int) -> None:
+def test_datetime_and_its_text_bind_to_the_same_value(micros: int) -> None:
     moment = datetime(1970, 1, 1) + timedelta(microseconds=micros)
     for literal in (moment, moment.isoformat(), moment.isoformat(sep=" ")):
         assert bound(TimestampType(), "eq", literal) == ("eq", micros)

@@ -408,7 +408,7 @@ def test_prefixes_against_shorter_and_longer_bounds(
 
 
 @pytest.mark.parametrize("record_count", [0, -1])
-def test_a_record_count_of_no_rows_is_unknown_unless_a_column_says_so_too(
+def test_record_count_zero_is_unknown_unless_a_column_confirms_it(
     record_count: int,
 ) -> None:
     """A scan without a filter reads such a file, so a filter must not hide its rows."""

@@ -300,7 +300,7 @@ def test_void_and_unknown_transforms_say_nothing(transform: Transform) -> None:
     assert project(IntegerType(), transform, "eq", 3, strict=True) == AlwaysFalse()
 
 
-def test_a_transform_over_several_columns_says_nothing() -> None:
+def test_transform_of_several_columns_prunes_nothing() -> None:
     [column] = columns(IntegerType())
     spec = PartitionSpec(
         spec_id=0,

@@ -259,7 +259,7 @@ def test_bounds_of_promoted_columns_are_of_the_new_type(
     ],
     ids=str,
 )
-def test_bounds_that_are_none_of_the_type_are_left_out(type_: PrimitiveType, bound: bytes) -> None:
+def test_bounds_of_another_type_are_left_out(type_: PrimitiveType, bound: bytes) -> None:
     zero = Decimal(0) if isinstance(type_, DecimalType) else 0
     good = {StringType(): b"a", FixedType(2): b"ab"}.get(type_) or value_to_bytes(type_, zero)
     assert bounds_read(type_, bound, good) == [None, good]
@@ -319,7 +319,7 @@ def test_a_dropped_column_has_no_statistics() -> None:
     assert not entry.data_file.lower_bounds
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_columns_of_the_same_name_are_distinguished() -> None:
     nested = StructType((NestedField(field_id=2, name="b", type=LongType()),))
     schema = Schema(
         fields=(

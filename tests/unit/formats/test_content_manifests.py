@@ -95,7 +95,7 @@ def test_a_vector_in_a_file_takes_entries_out_of_its_manifest() -> None:
     assert row["referenced_file"] == "metadata/leaf.parquet"
 
 
-def test_a_leaf_of_data_inherits_what_its_root_says_of_it() -> None:
+def test_data_leaf_inherits_values_of_its_root_entry() -> None:
     io = MemoryFileIO()
     path = f"{TABLE}/metadata/leaf.parquet"
     types = {4: partition((1000, StringType()))}
@@ -134,7 +134,7 @@ def test_a_leaf_of_data_inherits_what_its_root_says_of_it() -> None:
     ]
 
 
-def test_a_leaf_of_deletes_inherits_what_its_root_says_of_it() -> None:
+def test_delete_leaf_inherits_values_of_its_root_entry() -> None:
     io = MemoryFileIO()
     own = [added(a_vector()), existing(a_vector(), 5), added(some_keys()), deleted(some_keys(), 4)]
     write_entries(io, own, f"{TABLE}/metadata/leaf.parquet", content="delete")

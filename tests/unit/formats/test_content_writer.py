@@ -179,7 +179,7 @@ def test_a_root_may_have_no_entries() -> None:
     assert manifests() == []
 
 
-def test_key_values_tell_version_and_content_and_what_is_given() -> None:
+def test_key_values_have_version_content_and_given_pairs() -> None:
     io = MemoryFileIO()
     write_entries(io, [], content="delete", metadata={"snapshot-id": "7", "content": "x"})
     footer = pq.read_metadata(pa.BufferReader(io.read_bytes(ROOT)))

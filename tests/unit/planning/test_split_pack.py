@@ -98,7 +98,7 @@ def test_packing_loses_no_byte_and_repeats_none(
 @pytest.mark.parametrize("target", [1, 128 << 20])
 @pytest.mark.parametrize("offsets", [None, list(range(4, 30_004))])
 @pytest.mark.parametrize("rows", [-1, 0, 3, 2**62])
-def test_a_size_that_is_not_true_makes_few_ranges(
+def test_wrong_file_size_makes_few_ranges(
     size: int, target: int, offsets: list[int] | None, rows: int
 ) -> None:
     cuts = split_file(size, "parquet", rows, offsets, target)

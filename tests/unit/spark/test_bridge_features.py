@@ -55,7 +55,7 @@ def test_missing_features_have_every_reason() -> None:
     }
 
 
-def test_an_internal_that_nobody_looks_for_is_missing() -> None:
+def test_internal_without_a_probe_is_missing() -> None:
     internals = {name: why for name, why in EVERY_INTERNAL.items() if name != "sized_rows"}
     assert missing_features({}, internals) == {SIZED_ROWS: "sized_rows: nothing looks for it"}
 

@@ -220,7 +220,7 @@ def test_cached_catalog_has_the_abilities_of_the_catalog_below(counting: Countin
     assert placing.name == "lake"
 
 
-def test_after_what_the_cache_does_not_know_it_has_nothing(counting: Counting) -> None:
+def test_unknown_change_empties_the_cache(counting: Counting) -> None:
     class Transacting(CountingCatalog):
         def commit_transaction(self) -> None:
             set_owner(self, "several")

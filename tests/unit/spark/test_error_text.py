@@ -57,7 +57,7 @@ def test_text_of_a_value_error_is_not_an_iceberg_error() -> None:
         ),
     ],
 )
-def test_a_message_that_comes_first_is_found(before: str, after: str) -> None:
+def test_message_before_others_is_found(before: str, after: str) -> None:
     text = with_class_name("CatalogError", "catalog: down\n  try again")
     assert text.splitlines()[0] == "catalog: down"
     assert iceberg_error_in(before + text + after) == ("CatalogError", "catalog: down\n  try again")

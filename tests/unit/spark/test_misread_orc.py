@@ -120,7 +120,7 @@ def test_columns_called_by_their_places_are_not_read_by_name() -> None:
     assert why_not_by_name([Schema(fields=(*fields, ID))], fields, ANY) is None
 
 
-def test_files_may_have_old_dates_unless_their_bounds_say_not() -> None:
+def test_files_may_have_old_dates_unless_bounds_exclude_them() -> None:
     column = optional(7, "day", DateType())
     days = {
         "new": date(1600, 1, 1),

@@ -83,7 +83,7 @@ def test_malformed_request_is_refused_with_its_operation(
     assert "restart it" in str(e.value)
 
 
-def test_a_plan_comes_beside_its_request() -> None:
+def test_plan_is_sent_beside_its_request() -> None:
     plan = object()
     request = decode_request("dml.run", ['{"session":"s"}', plan])
     assert isinstance(request, DmlRun)

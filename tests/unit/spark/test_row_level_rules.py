@@ -34,7 +34,7 @@ def metadata(version: int = 2, **properties: str) -> TableMetadata:
     return commit_table(format_version=version, properties=table_properties).metadata
 
 
-def test_files_are_rewritten_unless_the_table_says_else() -> None:
+def test_changes_rewrite_files_by_default() -> None:
     assert mode_of(metadata(), "merge") == "copy-on-write"
     read = metadata(write_merge_mode="merge-on-read")
     assert mode_of(read, "merge") == "merge-on-read"

@@ -202,7 +202,7 @@ def test_another_context_forgets_those_of_the_stopped_one(record: Record, jvm: J
         jvm.there.clear()
 
 
-def test_a_jvm_that_is_gone_is_forgotten_when_there_is_another(record: Record, jvm: Jvm) -> None:
+def test_ended_jvm_is_forgotten_when_another_starts(record: Record, jvm: Jvm) -> None:
     for n in range(3):
         record.install(Bridge(jvm, f"a-{n}"))
     jvm.answers = False

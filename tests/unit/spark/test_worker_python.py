@@ -143,7 +143,9 @@ def test_the_data_source_is_registered_where_spark_may_not_find_it(
     assert sources == registered
 
 
-def test_a_release_that_cannot_register_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_session_that_cannot_register_the_format_logs_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     session: Any = Session(sys.executable)
     register_unless_found(session, IcebergDataSource)
     assert "does not find the format iceberg-py" in caplog.text

@@ -42,7 +42,7 @@ def test_an_archive_is_not_read_again_for_the_next_step(archive: str) -> None:
         assert importlib.import_module("second_of_archive").number == 2
 
 
-def test_a_step_that_fails_drops_them_too(archive: str) -> None:
+def test_failed_step_clears_path_caches(archive: str) -> None:
     def fails() -> None:
         with worker_step():
             importlib.import_module("first_of_archive")

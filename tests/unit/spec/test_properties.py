@@ -37,7 +37,7 @@ from iceberg_pyspark.spec.types import LongType, NestedField
 SCHEMA = Schema(fields=(NestedField(field_id=1, name="id", type=LongType()),))
 
 
-def test_defaults_stand_in_for_what_is_not_set() -> None:
+def test_missing_properties_have_their_defaults() -> None:
     assert COMMIT_NUM_RETRIES.of({}) == 4
     assert MANIFEST_MERGE_ENABLED.of({}) is True
     assert MANIFEST_COMPRESSION.of({}) == "gzip"

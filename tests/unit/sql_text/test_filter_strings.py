@@ -212,7 +212,7 @@ def test_unsupported_filter_is_refused_by_its_part(text: str, part: str) -> None
     assert part in str(caught.value)
 
 
-def test_a_refusal_quotes_the_filter_and_says_what_is_allowed() -> None:
+def test_refusal_quotes_the_filter_and_names_allowed_forms() -> None:
     with pytest.raises(InvalidRequestError, match=r"the filter 'id % 2 = 0'.*allowed are"):
         parse_filter("id % 2 = 0")
 

@@ -112,7 +112,7 @@ def by(term: str, direction: str = "asc", null_order: str = "nulls-first") -> Or
         ("add partition field field as field", AddPartitionField(term="field", name="field")),
     ],
 )
-def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
+def test_statement_is_parsed_into_its_fields(text: str, clause: Clause) -> None:
     whole = f"-- why\n /* how */ ALTER table lake.`d b`.t {text}"
     statement = extension_statement(whole)
     assert statement is not None

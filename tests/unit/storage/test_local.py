@@ -127,7 +127,7 @@ def test_a_write_beyond_what_is_allowed_leaves_no_file(
     assert os.listdir(tmp_path) == ["hint"]
 
 
-def test_a_stream_says_that_a_write_failed(tmp_path: Path, small_files_only: None) -> None:
+def test_failed_write_raises_in_the_stream(tmp_path: Path, small_files_only: None) -> None:
     stream = IO.open_output(f"{tmp_path}/data")
     with pytest.raises(StorageError, match=r"cannot write .*data: File too large"):
         stream.write(b"x" * 5_000_000)

@@ -47,7 +47,7 @@ def test_anything_else_is_not(location: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["/", "file:///", "/a", "/a/..", "s3://b", "s3://b/", "hdfs://nn/", "hdfs://nn/user"]
 )
-def test_a_folder_near_the_root_is_nobodys(folder: str) -> None:
+def test_folder_near_the_root_belongs_to_no_table(folder: str) -> None:
     assert not OwnFolders((folder,)).owns(f"{folder.rstrip('/')}/x/y/f")
 
 
@@ -86,7 +86,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert not own.owns(f"{table}/data/..")
 
 
-def test_a_folder_that_is_a_link_to_the_root_is_nobodys(tmp_path: Path) -> None:
+def test_link_to_the_root_belongs_to_no_table(tmp_path: Path) -> None:
     (tmp_path / "t").symlink_to("/")
     assert not OwnFolders((str(tmp_path / "t"),)).owns("/etc/passwd")
 

@@ -127,7 +127,7 @@ def test_another_store_is_refused_by_every_method(location: str, rule: ReadRule)
 
 
 @pytest.mark.parametrize("location", ["s3://b2/data/f", "gs://b/f", "/etc/f", "https://h/f"])
-def test_every_store_may_be_read_if_the_user_says_so(location: str) -> None:
+def test_user_can_allow_reads_of_every_store(location: str) -> None:
     with_rule(ReadRule.ANY_STORE).check_read(location)
 
 

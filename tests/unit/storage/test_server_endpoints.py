@@ -175,7 +175,7 @@ def test_a_host_in_a_location_that_is_not_azures_is_an_address_of_the_server(hos
     assert properties_at(location, own) == own
 
 
-def test_a_renewal_makes_nothing_of_the_user_the_servers() -> None:
+def test_renewal_keeps_properties_of_the_user() -> None:
     first = {"s3.endpoint": "http://example.invalid", **SERVERS["s3"]}
     own = {"s3.access-key-id": "users-id", "s3.secret-access-key": "users-secret"}
     config = loaded({"config": first}, own)

@@ -66,7 +66,7 @@ def test_properties_of_s3() -> None:
     assert settings.retry_config["backoff"]["init_backoff"] == timedelta(milliseconds=5)
 
 
-def test_client_properties_stand_in_for_those_of_s3() -> None:
+def test_client_properties_are_defaults_of_s3_properties() -> None:
     settings = s3_settings(
         "b", {"client.region": "r", "client.access-key-id": "k", "client.secret-access-key": "s"}
     )

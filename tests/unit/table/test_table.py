@@ -148,7 +148,7 @@ def test_a_filter_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
     assert data_files(t) == before
 
 
-def test_data_files_of_an_unknown_commit_stay() -> None:
+def test_data_files_of_an_unknown_commit_are_kept() -> None:
     t = commit_table()
 
     def lost(commit: object) -> Unknown:
@@ -368,7 +368,7 @@ def test_decoded_entries_are_reused_for_the_next_version() -> None:
         {"encryption_keys": ({"key-id": "k1", "encrypted-key-metadata": "YQ=="},)},
     ],
 )
-def test_an_encrypted_table_is_refused_before_a_file_lies_in_it_in_the_clear(
+def test_encrypted_table_is_refused_before_a_plain_file_is_written(
     encrypted: dict[str, Any],
 ) -> None:
     metadata = replace(commit_table().metadata, location="file:///w/t", **encrypted)
@@ -454,7 +454,7 @@ def test_a_table_of_version_1_without_uuid_is_given_one_by_any_change(
     assert 2 in ids(users)
 
 
-def test_a_uuid_given_by_another_writer_meanwhile_stays() -> None:
+def test_uuid_assigned_by_a_concurrent_writer_is_kept() -> None:
     t = without_uuid()
     mine, other = table(t), table(t)
     other.update_properties().set({"a": "1"}).commit()

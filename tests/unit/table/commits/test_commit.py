@@ -207,7 +207,7 @@ def test_another_error_of_the_catalog_removes_what_was_written() -> None:
 @pytest.mark.parametrize(
     "error", [RuntimeError("a bug"), MemoryError(), StorageError("EIO"), CommitConflictError("?")]
 )
-def test_an_error_that_the_catalog_raises_says_nothing_about_the_table(error: Exception) -> None:
+def test_error_of_the_catalog_leaves_the_outcome_unknown(error: Exception) -> None:
     for applied in (True, False):
         t = commit_table()
 

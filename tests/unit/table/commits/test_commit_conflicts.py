@@ -138,7 +138,7 @@ def test_rows_removed_meanwhile_disturb_snapshot_isolation_too() -> None:
         overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation="snapshot")
 
 
-def test_compaction_meanwhile_disturbs_no_isolation() -> None:
+def test_concurrent_compaction_does_not_break_isolation() -> None:
     t = commit_table(partitioned=True)
     append(t, data_file("a", "x"))
     read = t.loaded

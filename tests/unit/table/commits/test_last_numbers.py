@@ -146,7 +146,7 @@ def test_a_counter_that_lags_behind_the_manifests_is_found_too(name: str, number
         table.append(ROWS)
 
 
-def test_an_upgrade_begins_with_row_ids_that_no_manifest_has() -> None:
+def test_upgraded_table_with_used_row_ids_is_refused() -> None:
     def as_version_2(data: dict[str, Any]) -> None:
         data["format-version"] = 2
 

@@ -87,7 +87,7 @@ def test_whoever_was_overtaken_begins_with_the_newest(loads: list[TableIdentifie
         Unknown(CommitStateUnknownError("the reply was lost")),
     ],
 )
-def test_a_commit_whose_success_is_told_otherwise_is_there_once(lost: Answer) -> None:
+def test_commit_confirmed_by_another_answer_is_in_the_table_once(lost: Answer) -> None:
     t = commit_table()
     table = writer(t)
     table.append(ROW)

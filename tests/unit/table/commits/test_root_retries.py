@@ -188,7 +188,7 @@ def test_manifests_are_rewritten_with_what_is_appended_meanwhile() -> None:
     assert t.metadata_files() == t.referenced()
 
 
-def test_a_writer_of_version_3_goes_on_with_version_4_where_the_table_was_upgraded() -> None:
+def test_writer_of_version_3_continues_with_version_4_after_an_upgrade() -> None:
     t = commit_table(format_version=3)
     append(t, *files("a", rows=10))
 

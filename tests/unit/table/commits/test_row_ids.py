@@ -46,7 +46,7 @@ def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_afte
 
 
 @WITH_LINEAGE
-def test_a_delete_only_commit_says_first_row_id_too(version: int) -> None:
+def test_delete_only_commit_has_a_first_row_id(version: int) -> None:
     """docs/conformance.md 19."""
     t = commit_table(format_version=version)
     append(t, data_file("a", rows=10))

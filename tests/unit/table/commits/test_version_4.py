@@ -199,7 +199,9 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
-def test_every_change_is_refused_before_a_file_comes_or_goes(tmp_path: Path, change: str) -> None:
+def test_every_change_is_refused_before_a_file_is_written_or_deleted(
+    tmp_path: Path, change: str
+) -> None:
     folder = tmp_path / "t"
     table = create_path_table(
         folder, "id BIGINT, p INT", partitioned_by=["p"], properties={"format-version": "3"}

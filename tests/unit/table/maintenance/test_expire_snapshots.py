@@ -224,7 +224,7 @@ def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
 
 
 @pytest.mark.with_lists("a location without a scheme is relative in version 4")
-def test_a_file_of_many_names_and_one_of_another_table_stay(
+def test_files_referenced_elsewhere_are_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     t = a_table()

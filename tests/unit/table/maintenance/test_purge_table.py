@@ -58,7 +58,7 @@ def test_all_files_of_all_snapshots_go() -> None:
         t.catalog.load_table(IDENTIFIER)
 
 
-def test_metadata_files_that_only_older_ones_name_go_too() -> None:
+def test_metadata_files_known_only_to_older_ones_are_deleted() -> None:
     t = a_table(**{"write.metadata.previous-versions-max": "1"})
     assert len(t.metadata.metadata_log) == 1
     purge_table(t.catalog, IDENTIFIER, io=t.io)

@@ -176,7 +176,7 @@ def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> 
     assert files_of(table) == before
 
 
-def test_links_stay_if_the_listing_does_not_tell_them(
+def test_links_are_kept_if_the_listing_does_not_show_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list_files = LocalFileIO.list_files

@@ -469,7 +469,7 @@ def test_which_files_are_chosen(
     parts=st.integers(1, 3),
     most=st.integers(500, 9000),
 )
-def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: int) -> None:
+def test_groups_partition_the_files(sizes: list[int], parts: int, most: int) -> None:
     tasks = [task(i, size, partition=i % parts, spec_id=i % 2) for i, size in enumerate(sizes)]
     groups = plan_groups(tasks, options(max_file_group_size_bytes=most), 0)
     paths = [t.file_path for g in groups for t in g.tasks]

@@ -129,7 +129,7 @@ def test_position_delete_files_become_fewer(granularity: str) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_how_far_it_is_is_told(version: int) -> None:
+def test_progress_is_reported(version: int) -> None:
     t = a_table(2)
     for path in paths(t)[:2]:
         delete_rows(t, (path, 0))

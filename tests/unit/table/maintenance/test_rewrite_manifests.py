@@ -247,7 +247,7 @@ def meanwhile(t: CommitTable, act: Callable[[], object]) -> Table:
     return users(t, HookedFileIO(t.io, hook))
 
 
-def test_an_append_meanwhile_stays() -> None:
+def test_concurrent_append_is_kept() -> None:
     t = a_table(3)
     appends(t, 4)
     table = meanwhile(t, lambda: append(t, data_file("late", "z")))

@@ -141,7 +141,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_metrics_that_do_not_tell_have_the_rows_read(tmp_path: Path, change: str) -> None:
+def test_rows_are_read_if_metrics_are_inconclusive(tmp_path: Path, change: str) -> None:
     catalog = load_catalog("none", type="memory")
     table = catalog.create_table(str(tmp_path / "t"), ", ".join(VALUES))
     append(table, [(True, 1.5, 2.5, Decimal(1), Decimal(1), b"x", 1), (None,) * 7])

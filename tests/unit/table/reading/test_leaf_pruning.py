@@ -94,7 +94,7 @@ def test_leaves_of_before_the_upgrade_go_by_their_partitions(tmp_path: Path) -> 
     assert kept_counts(path_table(tmp_path / "t"), "p IS NULL") == (0, 0)
 
 
-def test_a_column_that_one_file_says_nothing_of_prunes_nothing(tmp_path: Path) -> None:
+def test_column_without_metrics_in_one_file_prunes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "t"
     table = a_table(folder)
     table.update_properties().set({"write.metadata.metrics.column.id": "none"}).commit()
@@ -223,7 +223,7 @@ def test_leaves_of_deletes_for_any_file_are_read(
     assert table.verify(check_files=True).ok
 
 
-def test_an_affinity_to_an_unknown_manifest_says_nothing() -> None:
+def test_affinity_to_an_unknown_manifest_prunes_nothing() -> None:
     def leaf(path: str, data_manifest: str | None = None) -> ManifestFile:
         return ManifestFile(
             manifest_path=path,
