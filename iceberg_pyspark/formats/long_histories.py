@@ -1,4 +1,4 @@
-"""Parse table metadata with a long history without parsing the snapshot summaries.
+"""Parses table metadata with a long history without parsing the snapshot summaries.
 
 Thousands of snapshots take tens of megabytes, nearly all of it summaries that are never accessed.
 This module uses msgspec to read the snapshots and the snapshot log, and keeps each summary as JSON

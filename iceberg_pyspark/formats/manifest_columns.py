@@ -1,4 +1,4 @@
-"""Read manifests as columns: one Arrow table per manifest, with inherited values filled in.
+"""Reads manifests as columns: one Arrow table per manifest, with inherited values filled in.
 
 Specification, "Manifest Entry Fields", "Data File Fields", "Sequence Number Inheritance" and "First
 Row ID Inheritance". The columns are defined in `spec/entry_columns.py`. Every format and decoder

@@ -1,4 +1,4 @@
-"""Write a manifest: the entries of one partition spec and one kind of content.
+"""Writes a manifest: the entries of one partition spec and one kind of content.
 
 Specification, "Manifests". The manifest list (`formats/manifest_lists.py`) assigns the values that
 entries inherit.

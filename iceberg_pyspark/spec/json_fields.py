@@ -1,4 +1,4 @@
-"""Read fields of untrusted JSON objects with the type and range that the specification requires.
+"""Reads fields of untrusted JSON objects with the type and range that the specification requires.
 
 Callers can rely on the types of returned values: integers have 32 or 64 bits and are not booleans,
 strings can be encoded in UTF-8, lists hold items of one type. A wrong value raises

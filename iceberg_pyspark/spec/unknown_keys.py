@@ -1,4 +1,4 @@
-"""Keep unknown keys of metadata JSON in the objects that contain them.
+"""Keeps unknown keys of metadata JSON in the objects that contain them.
 
 A later version of the specification, or another writer, may have added unknown keys. Java drops
 them at its next commit; here a commit copies them with the object that contains them. Objects are

@@ -1,4 +1,4 @@
-"""Select the store for a location by its scheme, for each file separately.
+"""Selects the store for a location by its scheme, for each file separately.
 
 A table's files may be in several stores (data in a bucket, metadata on a mount), so the store that
 is opened for one location also serves all others.

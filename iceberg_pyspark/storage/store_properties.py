@@ -1,4 +1,4 @@
-"""Convert Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) to settings of obstore's stores.
+"""Converts Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) to settings of obstore.
 
 An unsupported property that would change where bytes go or how they are protected is refused by
 name: ignoring it could write unencrypted data or use the wrong identity. Settings without a

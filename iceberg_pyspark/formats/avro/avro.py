@@ -1,4 +1,4 @@
-"""Read Avro object container files and normalise them before a decoder sees them.
+"""Reads Avro object container files and normalises them before a decoder sees them.
 
 Iceberg resolves Avro by field id, so the names in a file mean nothing. `read_avro` splits a file
 into header and blocks, checks it, and returns it in parts, uncompressed and within memory limits,

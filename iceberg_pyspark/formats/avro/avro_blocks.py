@@ -1,4 +1,4 @@
-"""Decompress the blocks of Avro files one by one, and only as far as memory allows.
+"""Decompresses the blocks of Avro files one by one, and only as far as memory allows.
 
 The memory that the decoded records of a block will take is estimated from the schema before the
 block is decoded: a null field may take a megabyte in a column, and an item of one byte a whole

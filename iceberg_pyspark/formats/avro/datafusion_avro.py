@@ -1,4 +1,4 @@
-"""Decode Avro records with DataFusion, about twenty times as fast as record by record in Python.
+"""Decodes Avro records with DataFusion, about twenty times as fast as record by record in Python.
 
 The module is imported only when it is needed, because executors have no DataFusion. DataFusion
 reads only local files, and a checked and renamed file (`formats/avro/avro.py`) is in memory, so the

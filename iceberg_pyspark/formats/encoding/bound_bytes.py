@@ -1,4 +1,4 @@
-"""Convert column bounds between typed values and the binary single values of older manifests.
+"""Converts column bounds between typed values and the binary single values of older manifests.
 
 Specification, Appendix D "Binary Single-Value Serialization".
 """

@@ -1,4 +1,4 @@
-"""Limit the memory that one metadata file may take after decoding.
+"""Limits the memory that one metadata file may take after decoding.
 
 A compressed file, a wrong length or a schema with wide nulls can expand a few bytes to gigabytes.
 The limit grows with the size of the file: tables of realistic size can be read, and a file of one

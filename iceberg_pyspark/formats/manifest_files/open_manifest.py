@@ -1,4 +1,4 @@
-"""Open a manifest file in either format: Avro, or Parquet since version 4."""
+"""Opens a manifest file in either format: Avro, or Parquet since version 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the column chunks in the footer of a Parquet file without pyarrow.
+"""Reads the column chunks in the footer of a Parquet file without pyarrow.
 
 Parquet format, `FileMetaData` in Thrift's compact protocol. pyarrow ends the process when it
 accesses a column chunk whose size statistics are damaged; this module can read such a footer.

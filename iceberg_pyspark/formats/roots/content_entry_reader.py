@@ -1,4 +1,4 @@
-"""Read the content entries of a root manifest or a leaf by role, independent of the file's profile.
+"""Reads the content entries of a root manifest or a leaf by role, whatever the profile of the file.
 
 `spec/content_entries.py` defines the profiles. Entries of files are returned in the form of
 manifests of versions 1 to 3 (a raw table of `formats/manifest_files/open_manifest.py`), so that one

@@ -1,4 +1,4 @@
-"""Write root manifests and leaves: Parquet files of content entries.
+"""Writes root manifests and leaves: Parquet files of content entries.
 
 The files follow the proposal "Single-file commits", with its names and field ids, and add the
 partition tuples that the proposal omits. `formats/roots/content_entry_reader.py` reads the files. A

@@ -1,4 +1,4 @@
-"""Cache root manifests that this process has written, for its next commit.
+"""Caches root manifests that this process has written, for its next commit.
 
 Every commit writes a new root, so without the cache a process that commits often would read each
 root that it has just written. Scans read the files.

@@ -1,4 +1,4 @@
-"""Select the storage properties for a location: the table's, or those vended for a prefix.
+"""Selects the storage properties for a location: the table's, or those vended for a prefix.
 
 A REST catalog may vend credentials for some locations only (`storage-credentials` of its answer).
 They are passed as one storage property, `storage.credentials`: the JSON list of the answer, with a

@@ -1,4 +1,4 @@
-"""Compare locations independent of their spelling.
+"""Compares locations independent of their spelling.
 
 Different spellings of one location (`s3a` and `s3`, `file:/x` and `/x`) are equal. Stores interpret
 empty folder names and `..` differently, so where the difference matters, all interpretations must

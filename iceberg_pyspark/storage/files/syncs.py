@@ -1,4 +1,4 @@
-"""Sync local files to disk, concurrently for files of one commit.
+"""Syncs local files to disk, concurrently for files of one commit.
 
 A file is synced before it is referenced. A disk handles many syncs in little more time than one: in
 a block of `syncs_together` each closed file is synced in its own thread, and `finish_syncs` waits

@@ -1,4 +1,4 @@
-"""Open the object stores of tables (S3, Google Cloud Storage and Azure) with obstore.
+"""Opens the object stores of tables (S3, Google Cloud Storage and Azure) with obstore.
 
 One library serves all three stores, because it has what commits and scans need: a put that creates
 and never replaces, several ranges of one file in parallel, retries with random pauses, and

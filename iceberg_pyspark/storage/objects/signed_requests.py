@@ -1,4 +1,4 @@
-"""Send requests to S3, each with a signature from a catalog's server.
+"""Sends requests to S3, each with a signature from a catalog's server.
 
 Open API specification of the REST catalog, `RemoteSignRequest`: method, address and headers of a
 request go to the signer, which returns headers. Bodies are not signed. If the server allows a

@@ -1,4 +1,4 @@
-"""Convert errors of store libraries to errors with the location and without secrets."""
+"""Converts errors of store libraries to errors with the location and without secrets."""
 
 from __future__ import annotations
 
