@@ -29,7 +29,8 @@ from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.create_table import create_table
 from tests.amounts import FULL_WORK
-from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
+from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO
+from tests.support.hooked_storage import Moment
 from tests.support.row_commits import COLUMNS
 from tests.support.table_integrity import metadata_problems, table_problems
 

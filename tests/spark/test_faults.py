@@ -20,10 +20,10 @@ from iceberg_pyspark.storage.files.local import LocalFileIO
 from tests.support.fault_points import (
     ErrorKind,
     FaultPoint,
-    Moment,
     fail_databases_and_clocks,
     faulty,
 )
+from tests.support.hooked_storage import Moment
 from tests.support.native_lake import sqlite_lake
 from tests.support.table_integrity import table_problems
 

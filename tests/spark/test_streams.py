@@ -1,38 +1,33 @@
-"""Streams of Iceberg tables, which are not supported yet: Spark's error says so."""
+"""Streams of Iceberg tables, read by Spark's own readers in batches that Python plans."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from tests.support.parameters import cases
-
-ROWS = "id long"
-
-
-def run_stream(stream: DataFrame, target: str, name: str, checkpoint: Path) -> None:
-    writer = stream.writeStream.format(target).queryName("stream_of_table")
-    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
-    query = writer.start(name) if name else writer.start()
-    query.awaitTermination()
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import sqlite_lake
+from tests.support.streams import read_available, rows_in
 
 
-@cases("read_path", fast=["native"], nightly=["portable"], indirect=True)
-@pytest.mark.usefixtures("read_path")
-def test_streams_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    table = str(tmp_path / "table")
-    spark.range(1).write.format("iceberg-py").mode("append").save(table)
-    source = str(tmp_path / "source")
-    spark.range(1).write.parquet(source)
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("streams"), "streams") as session:
+        yield session
 
-    stream = spark.readStream.format("iceberg-py").load(table)
-    with pytest.raises(StreamingQueryException, match="streaming reads of Iceberg tables are not"):
-        run_stream(stream, "noop", "", tmp_path / "read")
 
-    stream = spark.readStream.schema(ROWS).parquet(source)
-    with pytest.raises(StreamingQueryException, match="streaming writes to Iceberg tables are not"):
-        run_stream(stream, "iceberg-py", table, tmp_path / "write")
-    assert spark.read.format("iceberg-py").load(table).count() == 1
+def test_a_stream_reads_each_appended_row_once(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table streams.db.once (id bigint, v string) using iceberg")
+    for i in range(3):
+        spark.sql(f"insert into streams.db.once values ({i}, 'a{i}')")
+    stream = spark.readStream.table("streams.db.once").where("id > 0")
+    first = read_available(stream, tmp_path)
+    assert rows_in(first.batches) == [(1, "a1"), (2, "a2")]
+    assert read_available(stream, tmp_path).batches == []
+    spark.sql("insert into streams.db.once values (9, 'b')")
+    assert rows_in(read_available(stream, tmp_path).batches) == [(9, "b")]

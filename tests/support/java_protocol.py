@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     messages,
     scan_messages,
     source_messages,
+    stream_messages,
     table_messages,
     write_messages,
 )
@@ -44,6 +45,7 @@ _MODULES = (
     catalog_messages,
     table_messages,
     scan_messages,
+    stream_messages,
     write_messages,
     source_messages,
     credentials,

@@ -59,7 +59,8 @@ def unreferenced_files(table: Table) -> set[str]:
     """Return the files in the table's folder that no snapshot or metadata log refers to."""
     m, io = table.metadata, table.io
     referenced_files = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
-    referenced_files |= {f.statistics_path for f in (*m.statistics, *m.partition_statistics)}
+    referenced_files |= {f.statistics_path for f in m.statistics}
+    referenced_files |= {f.statistics_path for f in m.partition_statistics}
     for snapshot in m.snapshots:
         referenced_files |= snapshot_files(io, snapshot)
         referenced_files |= {f.manifest_path for f in read_snapshot_manifests(io, snapshot)}

@@ -55,6 +55,14 @@ from iceberg_pyspark.spark.requests.source_requests import (
     source_options,
     source_table,
 )
+from iceberg_pyspark.spark.requests.stream_requests import (
+    stream_begin,
+    stream_close,
+    stream_end,
+    stream_next,
+    stream_open,
+    stream_pending,
+)
 from iceberg_pyspark.spark.requests.write_requests import (
     dml_run,
     source_write,
@@ -192,6 +200,12 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.scan_runtime_filter, scan_runtime_filter),
         _row(Operations.scan_aggregate, scan_aggregate),
         _row(Operations.scan_statistics, scan_statistics),
+        _row(Operations.stream_open, stream_open),
+        _row(Operations.stream_begin, stream_begin),
+        _row(Operations.stream_next, stream_next),
+        _row(Operations.stream_end, stream_end),
+        _row(Operations.stream_pending, stream_pending),
+        _row(Operations.stream_close, stream_close),
         _row(Operations.write_run, write_run),
         _row(Operations.source_write, source_write),
         _row(Operations.dml_run, dml_run),

@@ -48,6 +48,7 @@ from iceberg_pyspark.spark.native_read.native_scan import (
     ScanRequest,
 )
 from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, struct_from_json
 from iceberg_pyspark.spark.table_states import TableState
@@ -55,6 +56,7 @@ from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.table.metadata_tables.changes_table import changes_schema
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
+from iceberg_pyspark.table.reading.stream_offsets import read_offset
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 
 T = TypeVar("T")
@@ -68,6 +70,8 @@ _ALL = RemainingFiles(locations=None)
 def scan_plan(sessions: BridgeSessions, request: ScanParts) -> PlannedScan:
     """Return the parts of a scan, and the conditions that every row of the parts fulfils."""
     session = sessions.of_handle(request.scan.table.session)
+    if request.scan.batch is not None:
+        return _plan_batch(session, sessions.streams.of(request.scan.batch.stream), request.scan)
     if request.scan.table.handle is not None:
         return _plan_table(session, sessions.state(request.scan.table.handle), request.scan)
     return _with_fallback(lambda: _plan_source(session, request.scan), _STAYS)
@@ -157,6 +161,28 @@ def _plan_table(
         scan,
         _key(definition),
         storage=state.loaded_table.config,
+        request=_scan_request(definition, scan),
+    )
+    return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
+
+
+def _plan_batch(
+    session: BridgeSession, stream: OpenStream, definition: ScanDefinition
+) -> PlannedScan:
+    assert definition.batch is not None
+    struct = struct_from_json(definition.schema)
+    scan = stream.scan(
+        read_offset(definition.batch.start),
+        read_offset(definition.batch.end),
+        lambda schema, metadata: project_with_hidden_columns(schema, struct, metadata),
+    )
+    scan = _prune(scan, _all_of(definition))
+    native = NativeScan(
+        session.spark,
+        session.bridge,
+        scan,
+        _key(definition),
+        storage=stream.loaded_table.config,
         request=_scan_request(definition, scan),
     )
     return _planned_scan(session, native.parts(), sorted(native.proven_numbers))

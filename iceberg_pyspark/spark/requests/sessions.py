@@ -19,6 +19,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.requests.open_streams import OpenStreams
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spark.table_states import TableState, catalog_of_handle
@@ -219,6 +220,7 @@ class BridgeSessions:
         """
         self.of_handle = of_handle
         self.opened_by = opened_by
+        self.streams = OpenStreams()
 
     def of_catalog(self, handle: str) -> CatalogCallbacks:
         """Return what the session that opened a catalog has opened."""

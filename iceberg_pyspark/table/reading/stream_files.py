@@ -92,8 +92,9 @@ class SnapshotFiles:
     def _counts_of(self, manifest: ManifestFile) -> _Counts:
         added, existing = manifest.added_files_count, manifest.existing_files_count
         deleted, added_rows = manifest.deleted_files_count, manifest.added_rows_count
-        is_unknown = added is None or existing is None or deleted is None or added_rows is None
-        if is_unknown or manifest.added_snapshot_id is None:
+        if added is None or existing is None or deleted is None or added_rows is None:
+            return self._counted(manifest)
+        if manifest.added_snapshot_id is None:
             return self._counted(manifest)
         return _Counts(added=added, existing=existing, deleted=deleted, added_rows=added_rows)
 

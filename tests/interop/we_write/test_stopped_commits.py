@@ -24,9 +24,9 @@ from tests.support.fault_points import (
     ERROR_KINDS,
     FaultPoint,
     FaultyFileIO,
-    Moment,
     fail_databases_and_clocks,
 )
+from tests.support.hooked_storage import Moment
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import assert_all_read

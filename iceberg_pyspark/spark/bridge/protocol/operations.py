@@ -20,6 +20,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     catalog_messages,
     scan_messages,
     source_messages,
+    stream_messages,
     table_messages,
     write_messages,
 )
@@ -127,6 +128,22 @@ class Operations:
     scan_statistics = BridgeOperation(
         "scan.statistics", scan_messages.ScanStatistics, scan_messages.TableStatistics
     )
+    stream_open = BridgeOperation(
+        "stream.open", stream_messages.StreamOpen, stream_messages.StreamHandle
+    )
+    stream_begin = BridgeOperation(
+        "stream.begin", stream_messages.StreamBegin, stream_messages.StreamPlace
+    )
+    stream_next = BridgeOperation(
+        "stream.next", stream_messages.StreamNext, stream_messages.StreamPlace
+    )
+    stream_end = BridgeOperation(
+        "stream.end", stream_messages.StreamEnd, stream_messages.StreamPlace
+    )
+    stream_pending = BridgeOperation(
+        "stream.pending", stream_messages.StreamPending, stream_messages.StreamBacklog
+    )
+    stream_close = BridgeOperation("stream.close", stream_messages.StreamClose, Acknowledgement)
     write_run = BridgeOperation("write.run", write_messages.WriteRun, Acknowledgement)
     source_write = BridgeOperation("source.write", write_messages.SourceWrite, Acknowledgement)
     dml_run = BridgeOperation("dml.run", write_messages.DmlRun, Acknowledgement)

@@ -36,6 +36,14 @@ class RowCondition(Message, frozen=True, kw_only=True):
     columns: tuple[str, ...]
 
 
+class StreamBatch(Message, frozen=True, kw_only=True):
+    """A batch of an open stream."""
+
+    stream: str
+    start: str
+    end: str
+
+
 class ScanDefinition(Message, frozen=True, kw_only=True):
     """The columns, conditions and limit of a query's scan."""
 
@@ -54,6 +62,9 @@ class ScanDefinition(Message, frozen=True, kw_only=True):
 
     grouped: bool
     """Whether files of equal partition values form one group."""
+
+    batch: StreamBatch | None = None
+    """The batch of a stream that is scanned; then `table` names no table."""
 
 
 class ScanParts(Request, frozen=True, kw_only=True):

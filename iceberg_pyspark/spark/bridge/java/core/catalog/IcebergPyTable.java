@@ -74,8 +74,8 @@ public class IcebergPyTable
   }
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
-        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
-        TableCapability.OVERWRITE_DYNAMIC}));
+        TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
     if (definition.acceptAnySchema()) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
     if (!"false".equalsIgnoreCase(
             (String) properties().get("write.spark.auto-schema-evolution.enabled")))

@@ -152,6 +152,34 @@ class IcebergPyRequests {
     return new IcebergPyTableStatistics(IcebergPyBridge.call(
         "scan.statistics", IcebergPyBridge.arguments(new Object[] {"table", table})));
   }
+  static IcebergPyStreamHandle streamOpen(
+      String session, String handle, Map options, Map locations) {
+    return new IcebergPyStreamHandle(IcebergPyBridge.call("stream.open",
+        IcebergPyBridge.arguments(new Object[] {
+            "session", session, "handle", handle, "options", options, "locations", locations})));
+  }
+  static IcebergPyStreamPlace streamBegin(String stream) {
+    return new IcebergPyStreamPlace(IcebergPyBridge.call(
+        "stream.begin", IcebergPyBridge.arguments(new Object[] {"stream", stream})));
+  }
+  static IcebergPyStreamPlace streamNext(
+      String stream, String start, String until, boolean limited) {
+    return new IcebergPyStreamPlace(IcebergPyBridge.call("stream.next",
+        IcebergPyBridge.arguments(new Object[] {"stream", stream, "start", start, "until", until,
+            "limited", Boolean.valueOf(limited)})));
+  }
+  static IcebergPyStreamPlace streamEnd(String stream) {
+    return new IcebergPyStreamPlace(IcebergPyBridge.call(
+        "stream.end", IcebergPyBridge.arguments(new Object[] {"stream", stream})));
+  }
+  static IcebergPyStreamBacklog streamPending(String stream, String offset) {
+    return new IcebergPyStreamBacklog(IcebergPyBridge.call("stream.pending",
+        IcebergPyBridge.arguments(new Object[] {"stream", stream, "offset", offset})));
+  }
+  static void streamClose(String stream) {
+    IcebergPyBridge.call(
+        "stream.close", IcebergPyBridge.arguments(new Object[] {"stream", stream}));
+  }
   static void writeRun(String session, String handle, String kind, Map options, Map condition,
       Map environment, Object plan) {
     IcebergPyBridge.call("write.run",
@@ -271,11 +299,14 @@ class IcebergPyRequests {
   static Map rowCondition(Map condition, List columns) {
     return IcebergPyBridge.arguments(new Object[] {"condition", condition, "columns", columns});
   }
+  static Map streamBatch(String stream, String start, String end) {
+    return IcebergPyBridge.arguments(new Object[] {"stream", stream, "start", start, "end", end});
+  }
   static Map scanDefinition(Map table, String schema, List conditions, List requiredColumns,
-      Number limit, boolean grouped) {
+      Number limit, boolean grouped, Map batch) {
     return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
         conditions, "required_columns", requiredColumns, "limit", limit, "grouped",
-        Boolean.valueOf(grouped)});
+        Boolean.valueOf(grouped), "batch", batch});
   }
   static Map aggregateFunction(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});

@@ -24,11 +24,13 @@ class IcebergPyPlanStatistics {
   }
 
   /** Return the statistics of a relation's table; `plan` has the table's columns by name. */
-  static IcebergPyPlanStatistics of(DataSourceV2ScanRelation relation, LogicalPlan plan) {
+  static IcebergPyPlanStatistics of(LogicalPlan of, LogicalPlan plan) {
     List columns = new ArrayList(), statistics = new ArrayList();
-    if (!(relation.scan() instanceof IcebergPyScan))
+    Object scanned =
+        of instanceof DataSourceV2ScanRelation ? ((DataSourceV2ScanRelation) of).scan() : null;
+    if (!(scanned instanceof IcebergPyScan))
       return new IcebergPyPlanStatistics(columns, statistics, 0);
-    IcebergPyScan scan = (IcebergPyScan) relation.scan();
+    IcebergPyScan scan = (IcebergPyScan) scanned;
     Map statisticsByColumn = scan.columnStatistics();
     Map byName = statisticsByColumn.isEmpty() ? new HashMap() : IcebergPyScanParts.byName(plan);
     java.util.Iterator it = statisticsByColumn.entrySet().iterator();

@@ -66,6 +66,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
           condition == null ? limit : null, clusteringIds);
       return scan == null ? plan : scan;
     }
+    if (IcebergPyBatches.isOurs(below)) return IcebergPyBatches.plan(below, condition, requiredIds);
     if (plan instanceof Aggregate) {
       LogicalPlan rows = IcebergPyAggregates.planOf((Aggregate) plan);
       if (rows != null) return rows;
@@ -142,20 +143,11 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
       Set requiredIds, Integer limit, Set clusteringIds) {
-    List conditions = IcebergPyScanParts.conjuncts(condition);
-    StructType readSchema = new StructType();
-    List read = columns(relation, requiredIds, conditions);
-    for (int i = 0; i < read.size(); i++) {
-      Attribute a = (Attribute) read.get(i);
-      readSchema = readSchema.add(a.name(), a.dataType(), a.nullable());
-    }
     Map table = scannedTable(relation);
     if (table == null) return null;
     List keys = keys(relation, clusteringIds);
-    Map scanDefinition =
-        IcebergPyRequests.scanDefinition(table, readSchema.json(), describe(relation, conditions),
-            requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())),
-            limit, !keys.isEmpty());
+    Map scanDefinition = scanDefinition((LogicalPlan) (Object) relation, table,
+        IcebergPyScanParts.conjuncts(condition), requiredIds, limit, !keys.isEmpty(), null);
     // the copy of a join side in a runtime filter has the same column ids and shares the plan
     List key =
         IcebergPyBridge.list(new Object[] {relation.output(), scanDefinition, condition, keys});
@@ -164,12 +156,36 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return (LogicalPlan) plans.get(key);
   }
 
+  /** Describe a scan to Python; `batch` is null except for a batch of a stream. */
+  static Map scanDefinition(LogicalPlan relation, Map table, List conditions, Set requiredIds,
+      Integer limit, boolean isGrouped, Map batch) {
+    StructType readSchema = new StructType();
+    List read = columns(relation, requiredIds, conditions);
+    for (int i = 0; i < read.size(); i++) {
+      Attribute a = (Attribute) read.get(i);
+      readSchema = readSchema.add(a.name(), a.dataType(), a.nullable());
+    }
+    return IcebergPyRequests.scanDefinition(table, readSchema.json(),
+        describe(relation, conditions),
+        requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())), limit,
+        isGrouped, batch);
+  }
+
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
       Set requiredIds, Map scanDefinition, List keys) {
-    List conditions = IcebergPyScanParts.conjuncts(condition);
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(scanDefinition);
+    if (planned.parts() == null) return null;
+    List branches = branches(
+        planned, (LogicalPlan) (Object) relation, condition, requiredIds, scanDefinition, keys);
+    if (branches.size() == 1) return (LogicalPlan) branches.get(0);
+    return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  /** Return the plans of the parts of a scan, with the relation's columns. */
+  static List branches(IcebergPyPlannedScan planned, LogicalPlan relation, Expression condition,
+      Set requiredIds, Map scanDefinition, List keys) {
+    List conditions = IcebergPyScanParts.conjuncts(condition);
     List provenConditions = planned.provenConditions(), parts = planned.parts();
-    if (parts == null) return null;
     // the last first, so that the other indexes stay valid
     for (int i = provenConditions.size() - 1; i >= 0; i--)
       conditions.remove(((Number) provenConditions.get(i)).intValue());
@@ -188,8 +204,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
                     IcebergPyPlanStatistics.of(relation, branch))
               : branch);
     }
-    if (branches.size() == 1) return (LogicalPlan) branches.get(0);
-    return new Union(IcebergPyBridge.seq(branches), false, false);
+    return branches;
   }
 
   /**
@@ -209,7 +224,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** Return the columns of a relation that are needed or that conditions refer to. */
-  private static List columns(DataSourceV2ScanRelation relation, Set requiredIds, List conditions) {
+  private static List columns(LogicalPlan relation, Set requiredIds, List conditions) {
     Set filterIds = new HashSet();
     for (int i = 0; i < conditions.size(); i++)
       filterIds.addAll(ids(((Expression) conditions.get(i)).references()));
@@ -227,7 +242,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < attributes.size(); i++) out.add(((Attribute) attributes.get(i)).name());
     return out;
   }
-  private static List describe(DataSourceV2ScanRelation relation, List conditions) {
+  private static List describe(LogicalPlan relation, List conditions) {
     List out = new ArrayList();
     for (int i = 0; i < conditions.size(); i++) {
       List one = IcebergPyBridge.list(new Object[] {conditions.get(i)});

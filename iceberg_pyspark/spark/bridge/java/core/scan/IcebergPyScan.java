@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -79,6 +80,10 @@ public class IcebergPyScan
     Boolean flag = IcebergPyReadOptions.flag(options, name,
         IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
     return flag != null && flag.booleanValue();
+  }
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    return new IcebergPyStream(table.name(), table.handle, options.asCaseSensitiveMap(),
+        new IcebergPySplits(options, table.properties()), checkpoint);
   }
   /** Spark does not call this method, but filters the scan that replaces this placeholder. */
   public void filter(Predicate[] predicates) {}

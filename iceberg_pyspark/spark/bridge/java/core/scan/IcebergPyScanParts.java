@@ -57,7 +57,7 @@ class IcebergPyScanParts {
    * the columns by which Spark was told that files are grouped, as the plan names them;
    * `statistics` are the statistics of columns that Spark was told.
    */
-  static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map scanDefinition,
+  static LogicalPlan withScan(LogicalPlan plan, LogicalPlan like, Map scanDefinition,
       List conditions, List keys, IcebergPyPlanStatistics statistics) {
     if (plan instanceof Project) {
       Map definitions = new HashMap();
@@ -86,9 +86,13 @@ class IcebergPyScanParts {
           new Object[] {withScan(left, like, scanDefinition, conditions, keys, statistics),
               (Object) ((Join) plan).right()})));
     }
-    return isFiles(plan)
-        ? scan((DataSourceV2Relation) plan, like, scanDefinition, conditions, keys, statistics)
-        : plan;
+    if (!isFiles(plan)) return plan;
+    DataSourceV2Relation files = (DataSourceV2Relation) plan;
+    if (!(like instanceof DataSourceV2ScanRelation))
+      return IcebergPyBatches.scan(files, like, scanDefinition,
+          readerFilters(files, (IcebergPyFiles) files.table(), conditions));
+    return scan(
+        files, (DataSourceV2ScanRelation) like, scanDefinition, conditions, keys, statistics);
   }
 
   /** Copy `like`, because the constructor gets one more argument in each release. */

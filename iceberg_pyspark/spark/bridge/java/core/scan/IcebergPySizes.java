@@ -26,8 +26,8 @@ public class IcebergPySizes {
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
     LogicalRDD rows = (LogicalRDD) top.children().head();
     Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(
-        scala.math.BigInt.apply(estimate(count, top.schema())), scala.Option.empty(),
-        AttributeMap$.MODULE$.empty(), false);
+        scala.math.BigInt.apply(estimate(count, top.schema())),
+        scala.Option.apply(scala.math.BigInt.apply(count)), AttributeMap$.MODULE$.empty(), false);
     Object sizedRows = IcebergPyInternals.sizedRows(rows, statistics);
     if (sizedRows == rows) return plan;
     // not with withNewChildren: plans over the same RDD are equal, whatever their sizes

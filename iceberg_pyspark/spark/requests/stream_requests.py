@@ -1,0 +1,134 @@
+"""Handles requests about streams: opens and closes them, and computes their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NotFoundError
+from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
+from iceberg_pyspark.spark.bridge.protocol.stream_messages import (
+    StreamBacklog,
+    StreamBegin,
+    StreamClose,
+    StreamEnd,
+    StreamHandle,
+    StreamNext,
+    StreamOpen,
+    StreamPending,
+    StreamPlace,
+)
+from iceberg_pyspark.spark.data_source.read_options import parse_table_options
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.requests.open_streams import OpenStream
+from iceberg_pyspark.spark.requests.sessions import BridgeSessions
+from iceberg_pyspark.spark.stream_options import StreamOptions, parse_stream_options
+from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
+from iceberg_pyspark.table.reading.append_stream import NO_LIMITS
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.stream_offsets import read_offset
+
+_log = get_logger(__name__)
+
+
+def stream_open(sessions: BridgeSessions, request: StreamOpen) -> StreamHandle:
+    """Open the stream of a query; raise `InvalidRequestError` for what is no stream."""
+    options = parse_stream_options(request.options)
+    if request.handle is None:
+        load = _load_by_options(request)
+    else:
+        load, options = _load_of_catalog(sessions, request.handle, options)
+
+    def load_restricted() -> LoadedTable:
+        return with_location_settings(load(), request.locations, request.options)
+
+    loaded_table = load_restricted()
+    stream = OpenStream(
+        schema=loaded_table.metadata.current_schema,
+        options=options,
+        loaded_table=loaded_table,
+        load=load_restricted,
+    )
+    return StreamHandle(stream=sessions.streams.add(stream))
+
+
+def stream_begin(sessions: BridgeSessions, request: StreamBegin) -> StreamPlace:
+    """Return where a new stream begins."""
+    stream = sessions.streams.of(request.stream)
+    stream.refresh()
+    return StreamPlace(offset=stream.appends().initial().json())
+
+
+def stream_next(sessions: BridgeSessions, request: StreamNext) -> StreamPlace:
+    """Return where the next batch ends, by the table as it is now."""
+    stream = sessions.streams.of(request.stream)
+    stream.refresh()
+    end = stream.appends().next(
+        read_offset(request.start),
+        until=None if request.until is None else read_offset(request.until),
+        limits=stream.options.limits if request.limited else NO_LIMITS,
+    )
+    return StreamPlace(offset=None if end is None else end.json())
+
+
+def stream_end(sessions: BridgeSessions, request: StreamEnd) -> StreamPlace:
+    """Return the end of the table as it is now."""
+    stream = sessions.streams.of(request.stream)
+    stream.refresh()
+    return StreamPlace(offset=stream.appends().end().json())
+
+
+def stream_pending(sessions: BridgeSessions, request: StreamPending) -> StreamBacklog:
+    """Return what the stream has not read of the table as it was last loaded."""
+    stream = sessions.streams.of(request.stream)
+    try:
+        backlog = stream.appends().backlog(read_offset(request.offset))
+    except IcebergError as e:
+        # the query itself reports it, if it is still so at the next batch
+        _log.info("the backlog of a stream is unknown: %s", e)
+        return StreamBacklog(files=None, rows=None, size=None)
+    return StreamBacklog(files=backlog.files, rows=backlog.rows, size=backlog.size)
+
+
+def stream_close(sessions: BridgeSessions, request: StreamClose) -> Acknowledgement:
+    """Forget a stream."""
+    sessions.streams.close(request.stream)
+    return Acknowledgement()
+
+
+def _load_of_catalog(
+    sessions: BridgeSessions, handle: str, options: StreamOptions
+) -> tuple[Callable[[], LoadedTable], StreamOptions]:
+    state = sessions.state(handle)
+    name = state.loaded_table.identifier
+    if state.metadata_table is not None:
+        raise _no_stream(f"{name}.{state.metadata_table}")
+    if state.selector != SnapshotSelector(branch=state.selector.branch):
+        raise InvalidRequestError(
+            f"table {name}: a stream reads the table or one of its branches, and not a tag or an "
+            "earlier snapshot; use the option stream-from-snapshot to begin after one"
+        )
+    catalog = sessions.catalog_of(state)
+    return lambda: catalog.load_table(name), replace(options, branch=state.selector.branch)
+
+
+def _load_by_options(request: StreamOpen) -> Callable[[], LoadedTable]:
+    table = parse_table_options(request.options)
+    catalog, identifier = find_table(table)
+    try:
+        load_table(catalog, identifier, table)
+    except NotFoundError:
+        if table_of_metadata_table(identifier) is not None:
+            raise _no_stream(str(identifier)) from None
+        raise
+    return lambda: load_table(catalog, identifier, table)
+
+
+def _no_stream(name: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"{name} is a metadata table, which is no stream: read it with spark.read, in a "
+        "foreachBatch if need be"
+    )

@@ -1,0 +1,56 @@
+"""Run streams until they have read what is there, and collect their batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class StreamRun:
+    """What one run of a stream has read."""
+
+    batches: list[list[tuple[Any, ...]]]
+    """The rows of each batch that had any."""
+
+    progress: list[dict[str, Any]]
+    """Spark's reports of the batches."""
+
+
+def read_available(
+    stream: DataFrame, checkpoint: Path, *, once: bool = False, mode: str = "append"
+) -> StreamRun:
+    """Run a stream with Trigger.AvailableNow, or Trigger.Once, to its end."""
+    batches: list[list[tuple[Any, ...]]] = []
+
+    def collect(batch: DataFrame, _id: int) -> None:
+        rows = [tuple(row) for row in batch.collect()]
+        if rows:
+            batches.append(rows)
+
+    writer = stream.writeStream.foreachBatch(collect).outputMode(mode)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    trigger = writer.trigger(once=True) if once else writer.trigger(availableNow=True)
+    query = trigger.start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return StreamRun(batches, [json.loads(p.json) for p in query.recentProgress])
+
+
+def rows_in(batches: Sequence[Sequence[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """Return the rows of all batches, sorted."""
+    return sorted(row for batch in batches for row in batch)
+
+
+def offsets_of(checkpoint: Path) -> list[dict[str, Any]]:
+    """Return the offset of the first source that each batch in a checkpoint ends at."""
+    folder = checkpoint / "offsets"
+    numbers = sorted(int(f.name) for f in folder.iterdir() if f.name.isdecimal())
+    return [json.loads((folder / str(n)).read_text().splitlines()[2]) for n in numbers]
