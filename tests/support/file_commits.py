@@ -26,12 +26,11 @@ def commit_append(
     data_files: Iterable[DataFile],
     options: CommitOptions | None = None,
     *,
-    fast: bool = False,
     written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Append data files; with `fast`, never merge manifests."""
-    action = AppendFiles(data_files=tuple(data_files), merge=not fast)
+    """Append data files."""
+    action = AppendFiles(data_files=tuple(data_files))
     return commit_action(
         catalog, table, io, action, options, written_files=written_files, clock=clock
     )

@@ -82,7 +82,6 @@ def listed(
     spec: PartitionSpec = UNPARTITIONED,
     format_version: int = 2,
     content: ManifestContent = ManifestContent.DATA,
-    sequence_number: int = SEQUENCE_NUMBER,
     first_row_id: int | None = 1000,
     name: str = "m0",
     codec: str = "gzip",
@@ -107,7 +106,7 @@ def listed(
         format_version=format_version,
         snapshot_id=SNAPSHOT_ID,
         parent_snapshot_id=None,
-        sequence_number=sequence_number,
+        sequence_number=SEQUENCE_NUMBER,
         first_row_id=first_row_id,
     )
     return manifest_list.manifests[0]

@@ -92,7 +92,7 @@ class Oracle:
         (the table's current spec unless `spec_id` is given) as Spark shows them: days are dates.
         """
         table = self.load_java_table(name)
-        spec = self._spec(table, spec_id)
+        spec = table.spec() if spec_id is None else table.specs()[spec_id]
         types = [(column, table.schema().findField(column).type()) for column in columns]
         written: str = self.delete_writer.writeEqualityDeletes(
             table,
@@ -108,8 +108,6 @@ class Oracle:
         name: str,
         positions: Iterable[tuple[str, int]],
         partition: tuple[Any, ...] | None = None,
-        *,
-        spec_id: int | None = None,
     ) -> str:
         """Commit (data file location, row position) pairs; return the delete file's location.
 
@@ -117,7 +115,7 @@ class Oracle:
         for each data file, and none of the data files may have a deletion vector yet.
         """
         table = self.load_java_table(name)
-        spec = self._spec(table, spec_id)
+        spec = table.spec()
         paths, rows = zip(*sorted(positions), strict=True)
         written: str = self.delete_writer.writePositionDeletes(
             table, spec, list(paths), list(rows), self._partition(spec, partition)
@@ -133,9 +131,6 @@ class Oracle:
     def java_session(self) -> Any:
         """The JVM's own SparkSession."""
         return self.spark._jsparkSession
-
-    def _spec(self, table: Any, spec_id: int | None) -> Any:
-        return table.spec() if spec_id is None else table.specs()[spec_id]
 
     def _partition(self, spec: Any, values: tuple[Any, ...] | None) -> Any:
         fields = list(spec.partitionType().fields())

@@ -18,13 +18,12 @@ LOCATION = "/warehouse/db/events"
 def table_reply(
     metadata: TableMetadata | None = None,
     *,
-    version: int = 0,
     headers: Mapping[str, str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Reply:
     """Return a reply that holds a table's metadata."""
     content = {
-        "metadata-location": f"{LOCATION}/metadata/{version:05d}-x.metadata.json",
+        "metadata-location": f"{LOCATION}/metadata/00000-x.metadata.json",
         "metadata": metadata_to_json(metadata or first_metadata(LOCATION)),
         **(more or {}),
     }

@@ -201,12 +201,12 @@ def run_driver(
     return run_process(command, timeout_seconds)
 
 
-def run_python(script: Path, *arguments: str, timeout_seconds: float = 500) -> str:
+def run_python(script: Path, *arguments: str) -> str:
     """Run a program, such as a Connect client, and return its stdout; on failure show stderr.
 
     It is a separate process because one Python process has either classic or Connect sessions.
     """
-    return run_process([sys.executable, str(script), *arguments], timeout_seconds)
+    return run_process([sys.executable, str(script), *arguments], 500)
 
 
 def run_process(
@@ -271,7 +271,7 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
 
 
 @contextmanager
-def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iterator[str]:
+def connect_server(scratch: Path) -> Iterator[str]:
     """Start a Spark Connect server on `local[2]` and yield its URL, sc://127.0.0.1:PORT."""
     scratch.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -279,7 +279,6 @@ def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iter
         **session_conf(scratch),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
-        **(conf or {}),
     }
     command = [
         str(SPARK_HOME / "bin/spark-submit"),

@@ -23,9 +23,9 @@ def at_once(threads: int, run: Callable[[int], T]) -> list[T]:
         return list(pool.map(started, range(threads)))
 
 
-def until(is_true: Callable[[], bool], max_s: float = 60) -> None:
-    """Wait until a condition holds; fail after `max_s` seconds."""
-    end = time.monotonic() + max_s
+def until(is_true: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail after a minute."""
+    end = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < end, "the condition did not come true"
         time.sleep(0.01)
