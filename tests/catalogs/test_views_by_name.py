@@ -112,7 +112,7 @@ def test_existing_table_is_created_only_if_not_exists(catalog: ice.TableCatalog)
         catalog.create_namespace("db")
 
 
-def test_a_table_that_is_created_meanwhile(
+def test_concurrently_created_table_is_returned_if_not_exists(
     catalog: ice.TableCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog.create_namespace("db", if_not_exists=True)

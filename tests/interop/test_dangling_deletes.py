@@ -49,7 +49,7 @@ def make(lake: Oracle, name: str, version: int) -> str:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_beside_java(lake: Oracle, version: int) -> None:
+def test_java_removes_the_same_dangling_deletes(lake: Oracle, version: int) -> None:
     results = []
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):
         table = make(lake, name, version)

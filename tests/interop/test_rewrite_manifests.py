@@ -45,7 +45,7 @@ def rows_of(lake: Oracle, table: str, version: int) -> Sequence[object]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_beside_java(lake: Oracle, version: int) -> None:
+def test_java_rewrites_to_the_same_manifests(lake: Oracle, version: int) -> None:
     results, summaries = [], []
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):
         table = make(lake, name, version)

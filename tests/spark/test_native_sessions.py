@@ -270,7 +270,7 @@ def test_queries_of_several_threads(lake: Lake) -> None:
 
 
 @pytest.mark.nightly
-def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
+def test_frames_of_the_catalog_work_in_every_api(lake: Lake, tmp_path: Path) -> None:
     spark, frame = lake.spark, lake.spark.table("lake.db.t")
     assert frame.schema == spark.table("plain").schema
     for kind in ("extended", "formatted"):

@@ -106,7 +106,9 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
 
 
 @pytest.mark.parametrize("row", range(4))
-def test_every_type_alone(oracle: Oracle, java: JavaTables, row: int) -> None:
+def test_metrics_of_single_rows_equal_those_of_java(
+    oracle: Oracle, java: JavaTables, row: int
+) -> None:
     ours, javas = write_twins(oracle, java, every_type(3).slice(row, 1), {"format-version": "3"})
     assert_same_metrics(ours, javas)
 

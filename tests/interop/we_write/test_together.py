@@ -33,7 +33,9 @@ def shown(*values: int) -> list[str]:
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 @cases("version", fast=[3], nightly=[1, 2])
-def test_in_turns(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
+def test_java_and_python_append_in_turns(
+    oracle: Oracle, java: JavaTables, catalog: str, version: int
+) -> None:
     name = f"{catalog}.we_write_together.turns_{version}"
     table = new_table(oracle, name, "id BIGINT", properties={"format-version": str(version)})
     table.append(ids(0))

@@ -16,7 +16,7 @@ calls.put("a report to a server that hangs", lambda: time.sleep(60))
 """
 
 
-def test_a_program_that_ends_waits_for_them_for_a_second() -> None:
+def test_ending_program_waits_a_second_for_background_calls() -> None:
     start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60

@@ -139,7 +139,7 @@ def test_a_terminal_has_a_bar_and_is_left_clean() -> None:
     assert shown.endswith("\x1b[2K")
 
 
-def test_elsewhere_there_are_lines_of_the_log_now_and_then(
+def test_progress_without_a_terminal_is_logged_now_and_then(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now = 0.0

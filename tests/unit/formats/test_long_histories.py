@@ -144,7 +144,7 @@ def test_errors_are_those_of_any_other_file(change: Callable[[dict[str, Any]], A
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff\xfe", b"{", text()[:-1], text() + b"x"])
-def test_no_metadata_at_all(data: bytes) -> None:
+def test_invalid_metadata_raises_the_same_error(data: bytes) -> None:
     with pytest.raises(IcebergError) as expected:
         metadata_from_bytes(data, WHERE)
     with pytest.raises(type(expected.value)) as actual:

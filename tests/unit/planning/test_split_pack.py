@@ -200,7 +200,7 @@ def test_opening_a_file_has_a_price() -> None:
     assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [2, 2, 1]
 
 
-def test_deletes_weigh_too() -> None:
+def test_delete_files_count_toward_the_size_of_a_task() -> None:
     tasks = [a_task(str(i), length=40, deletes=2) for i in range(3)]
     options = SplitOptions(target_size=100, open_file_cost=0)
     assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [2, 1]

@@ -40,7 +40,7 @@ def test_a_file_in_the_folder_is_own(location: str) -> None:
         "/\0",
     ],
 )
-def test_anything_else_is_not(location: str) -> None:
+def test_location_outside_is_not_owned(location: str) -> None:
     assert not REMOTE.owns(location)
 
 

@@ -179,7 +179,7 @@ def test_local_tables_read_local_files(location: str) -> None:
 
 @pytest.mark.parametrize("location", ["s3://b/f", "file://host/f", "f", "hdfs:///wh/t/f"])
 @pytest.mark.parametrize("table_location", ["/wh/t/metadata/f", "file:/wh/t/f", "file:///wh/t/f"])
-def test_local_tables_read_no_other(location: str, table_location: str) -> None:
+def test_local_table_cannot_read_another_location(location: str, table_location: str) -> None:
     with pytest.raises(StorageError):
         replace(LOCAL, known_location=table_location).check_read(location)
 

@@ -296,7 +296,7 @@ def with_deletes(kind: Any, version: int = 3) -> CommitTable:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_append_meanwhile(kind: Any, version: int) -> None:
+def test_concurrent_append_survives_a_rewrite_of_deletes(kind: Any, version: int) -> None:
     t = with_deletes(kind, version)
     done = kind(t, meanwhile(t, lambda: append(t, 0)))
     assert done.added_delete_files_count == 1

@@ -126,7 +126,7 @@ def test_entries_keep_their_numbers(version: int) -> None:
 
 @pytest.mark.with_lists("the version is a parameter")
 @pytest.mark.parametrize("version", [2, 3])
-def test_manifests_of_deletes_too(version: int) -> None:
+def test_delete_manifests_are_rewritten(version: int) -> None:
     t = a_table(version)
     appends(t, 3)
     for i, part in enumerate("abab"):
