@@ -56,6 +56,11 @@ def new_name(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex[:12]}"
 
 
+def beside(identifier: TableIdentifier) -> TableIdentifier:
+    """Return an unused name in the same namespace."""
+    return TableIdentifier(namespace=identifier.namespace, name=new_name("beside"))
+
+
 def first_metadata(location: str, properties: Mapping[str, str] | None = None) -> TableMetadata:
     """Return the metadata of a new table with two columns."""
     return new_table_metadata(

@@ -48,7 +48,7 @@ from iceberg_pyspark.table.commits.create_table import (
 from iceberg_pyspark.table.commits.new_data import write_rows
 from iceberg_pyspark.table.commits.pending_changes import CommittedAtEnd
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from tests.support.catalog_contract import SCHEMA, create, first_metadata, new_name
+from tests.support.catalog_contract import SCHEMA, beside, create, first_metadata, new_name
 
 OTHER_SCHEMA = Schema(
     fields=(NestedField(field_id=1, name="other", type=LongType(), required=True),)
@@ -254,7 +254,7 @@ class ChangeContract:
     def test_tables_are_listed_in_their_own_namespace(
         self, catalog: Catalog, identifier: TableIdentifier
     ) -> None:
-        second = _beside(identifier)
+        second = beside(identifier)
         elsewhere = TableIdentifier(namespace=(new_name("db"),), name=identifier.name)
         catalog.create_namespace(elsewhere.namespace)
         for each in (identifier, second, elsewhere):
@@ -291,7 +291,7 @@ class ChangeContract:
         table.append(rows(1))
         [task] = table.scan().plan_files()
         files = [task.file_path, table.loaded.metadata_location]
-        remaining = Table(catalog, create(catalog, _beside(table.identifier)))
+        remaining = Table(catalog, create(catalog, beside(table.identifier)))
         remaining.append(rows(1))
         [kept_task] = remaining.scan().plan_files()
         catalog.drop_table(remaining.identifier)
@@ -482,7 +482,7 @@ class ChangeContract:
             return
         before = table.loaded
         catalog.drop_table(table.identifier)
-        target = _beside(table.identifier)
+        target = beside(table.identifier)
         registered = Table(catalog, catalog.register_table(target, before.metadata_location))
         assert registered.metadata == before.metadata
         assert ids_in(registered) == [1, 2]
@@ -491,10 +491,6 @@ class ChangeContract:
         assert newest is not None
         assert newest.parent_snapshot_id == before.metadata.current_snapshot_id
         assert ids_in(opened(catalog, target)) == [1, 2, 7]
-
-
-def _beside(identifier: TableIdentifier) -> TableIdentifier:
-    return TableIdentifier(namespace=identifier.namespace, name=new_name("beside"))
 
 
 def _place(table: LoadedTable) -> tuple[str, Mapping[str, str]]:

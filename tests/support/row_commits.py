@@ -47,6 +47,7 @@ from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.new_data import write_context_of
 from iceberg_pyspark.table.commits.row_deletes import write_row_deletes
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 
 COLUMNS = "id BIGINT, p INT, v STRING"
 SMALL_ROOTS = {
@@ -66,6 +67,33 @@ BY_PARTITION = {
     "partial-progress.enabled": True,
     "partial-progress.max-commits": 100,
 }
+
+
+REWRITE_ALL = {"rewrite-all": True}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 10**6
+
+
+MAINTENANCE: Mapping[str, Callable[[TableMaintenance], object]] = {
+    "rewrite_small_files": lambda m: m.rewrite_data_files(options=BY_PARTITION),
+    "rewrite_deletes": lambda m: m.rewrite_position_delete_files(options=REWRITE_ALL),
+    "rewrite_equality_deletes": lambda m: m.rewrite_equality_deletes(),
+    "rewrite_and_remove_dangling_deletes": lambda m: m.rewrite_data_files(
+        options={**REWRITE_ALL, "remove-dangling-deletes": True}
+    ),
+    "rewrite_manifests": lambda m: m.rewrite_manifests(),
+    "compute_table_stats": lambda m: m.compute_table_stats(),
+    "compute_partition_stats": lambda m: m.compute_partition_stats(),
+    # Deletes all unreferenced files, so no other client may be writing.
+    "remove_orphan_files": lambda m: m.remove_orphan_files(older_than=_now_ms() + 1000, force=True),
+    "expire_snapshots": lambda m: m.expire_snapshots(older_than=_now_ms(), retain_last=5),
+    "expire_and_clean_metadata": lambda m: m.expire_snapshots(
+        older_than=_now_ms(), retain_last=5, clean_expired_metadata=True
+    ),
+}
+"""Operations that are one call of a procedure."""
 
 
 def incoming_folder(location: str) -> str:
@@ -115,12 +143,14 @@ class RowCommitter:
         return Table(self.catalog, self._loaded, io=self.io)
 
     def run(self, operation: str) -> None:
-        """Run one operation, by its method name, repeating it until it is acknowledged."""
-        change: Callable[[], None] = getattr(self, operation)
+        """Run a method or one of `MAINTENANCE`, repeating it until it is acknowledged."""
         while True:
             self._loaded = self.catalog.load_table(self.identifier)
             try:
-                change()
+                if operation in MAINTENANCE:
+                    MAINTENANCE[operation](self.table.maintenance())
+                else:
+                    getattr(self, operation)()
                 return
             except (ConcurrentChangeError, CommitConflictError):
                 self.runs_again += 1
@@ -273,56 +303,10 @@ class RowCommitter:
             options={"rewrite-all": True, "partial-progress.enabled": self._choose.random() < 0.5},
         )
 
-    def rewrite_small_files(self) -> None:
-        """Compact small files, with a commit for each partition."""
-        self.table.maintenance().rewrite_data_files(options=BY_PARTITION)
-
-    def rewrite_deletes(self) -> None:
-        """Rewrite all position delete files into fewer files."""
-        self.table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
-
-    def rewrite_equality_deletes(self) -> None:
-        """Replace all equality deletes by deletes of positions."""
-        self.table.maintenance().rewrite_equality_deletes()
-
-    def compute_table_stats(self) -> None:
-        """Count the distinct values of all columns."""
-        self.table.maintenance().compute_table_stats()
-
-    def compute_partition_stats(self) -> None:
-        """Count the rows and files of each partition."""
-        self.table.maintenance().compute_partition_stats()
-
-    def remove_orphan_files(self) -> None:
-        """Delete all unreferenced files, so no other client may be writing."""
-        self.table.maintenance().remove_orphan_files(
-            older_than=time.time_ns() // 10**6 + 1000, force=True
-        )
-
-    def rewrite_manifests(self) -> None:
-        """Rewrite manifests into fewer manifests."""
-        self.table.maintenance().rewrite_manifests()
-
-    def expire_snapshots(self) -> None:
-        """Expire all but a few snapshots and delete the files that nothing else needs."""
-        self.table.maintenance().expire_snapshots(older_than=time.time_ns() // 10**6, retain_last=5)
-
-    def expire_and_clean_metadata(self) -> None:
-        """Expire snapshots as `expire_snapshots` does, with the schemas that nothing needs."""
-        self.table.maintenance().expire_snapshots(
-            older_than=time.time_ns() // 10**6, retain_last=5, clean_expired_metadata=True
-        )
-
     def replace_schema(self) -> None:
         """Make a new current schema, with the same columns."""
         table = self.table
         table.update_schema().update_doc("v", uuid.uuid4().hex).commit()
-
-    def rewrite_and_remove_dangling_deletes(self) -> None:
-        """Compact all files, and remove the deletes that then apply to no file."""
-        self.table.maintenance().rewrite_data_files(
-            options={"rewrite-all": True, "remove-dangling-deletes": True}
-        )
 
     def register(self) -> None:
         """Register the table's newest metadata file under a second name."""

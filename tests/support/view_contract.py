@@ -53,6 +53,7 @@ from iceberg_pyspark.table.commits.define_view import (
 from tests.support.catalog_contract import (
     SCHEMA,
     CatalogContract,
+    beside,
     create,
     first_metadata,
     new_name,
@@ -103,11 +104,6 @@ def new_view(
     )
 
 
-def beside(identifier: TableIdentifier) -> TableIdentifier:
-    """Return an unused name in the same namespace."""
-    return TableIdentifier(namespace=identifier.namespace, name=new_name("beside"))
-
-
 def together(calls: list[Callable[[], Any]]) -> None:
     """Run the calls at the same time, each in a thread; raise the error of one that failed."""
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -117,13 +113,8 @@ def together(calls: list[Callable[[], Any]]) -> None:
 
 def first_view(catalog: ViewCatalog, identifier: TableIdentifier, sql: str) -> ViewMetadata:
     """Return the metadata of a new view at its default location."""
-    return new_view_metadata(
-        definition(sql),
-        catalog.default_view_location(identifier),
-        {"owner": "me"},
-        view_uuid=str(uuid.uuid4()),
-        now_ms=1_700_000_000_000,
-    )
+    location = catalog.default_view_location(identifier)
+    return new_view(location, *definition(sql), properties={"owner": "me"})
 
 
 class ViewContract(CatalogContract):
