@@ -14,5 +14,8 @@ public abstract class IcebergPyFrontParser {
     return next instanceof IcebergPyFrontParser ? next
                                                 : (ParserInterface) new IcebergPyParser(next);
   }
-  LogicalPlan plan(String text) { return IcebergPyStatements.plan(text, next); }
+  LogicalPlan plan(String text) {
+    IcebergPyThriftThreads.openCatalogs(text);
+    return IcebergPyStatements.plan(text, next);
+  }
 }
