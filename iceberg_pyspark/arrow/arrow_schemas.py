@@ -1,15 +1,13 @@
-"""Converts Iceberg schemas to Arrow schemas and back.
+"""Converts Iceberg schemas and single values to Arrow, and back.
 
 Each Iceberg type has one canonical Arrow type for all readers and writers (specification,
 "Primitive Types"; small offsets, microseconds, no dictionaries), because Spark accepts a batch only
 with exactly the declared schema. Field ids are in the metadata of fields, as for Parquet. Single
-values are converted by `scalars.py`.
-
-Builds the Arrow schema of a Parquet data file from an Iceberg schema.
+values are those of constants in batches, partition values and defaults, as in `spec/values.py`.
 
 Rows to be written have `stored_arrow_schema`: `to_arrow_schema` without the columns of type
-`unknown`, which files do not store. `file_schema` adds what only the file needs: field ids, and the
-annotation of `uuid`. Specification, Appendix A "Parquet".
+`unknown`, which files do not store. `file_schema` adds what only the Parquet file needs: field ids,
+and the annotation of `uuid`. Specification, Appendix A "Parquet".
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.default_values import with_child_defaults
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     ListType,
@@ -395,3 +395,64 @@ def _file_field(field: NestedField, arrow: pa.Field) -> pa.Field:
             )
         case _:
             return arrow
+
+
+def scalar_of(type_: types.Type, value: Any) -> pa.Scalar:
+    """Return the Arrow scalar of a value; missing children of a struct get initial defaults."""
+    return pa.scalar(
+        _to_python(type_, with_child_defaults(type_, value, "initial")), type=arrow_type(type_)
+    )
+
+
+def constant_array(scalar: pa.Scalar, length: int) -> pa.Array:
+    """Return an array that repeats one value, of exactly the scalar's type."""
+    if not scalar.is_valid or not length:
+        return pa.nulls(length, scalar.type)
+    if pa.types.is_nested(scalar.type):
+        # pyarrow's `repeat` copies nested values one by one; `take` is faster
+        return pa.repeat(scalar, 1).take(pa.repeat(pa.scalar(0, pa.int32()), length))
+    return pa.repeat(scalar, length)
+
+
+def _to_python(type_: types.Type, value: Any) -> Any:
+    if value is None:
+        return None
+    match type_:
+        case types.StructType(fields=fields):
+            return {f.name: _to_python(f.type, value[f.field_id]) for f in fields}
+        case types.ListType():
+            return [_to_python(type_.element_type, v) for v in value]
+        case types.MapType():
+            return [
+                (_to_python(type_.key_type, k), _to_python(type_.value_type, v)) for k, v in value
+            ]
+        case _:
+            return value
+
+
+def value_of(type_: types.Type, scalar: pa.Scalar) -> Any:
+    """Return the Python value of an Arrow scalar of the type `arrow_type(type_)`; None for null."""
+    if not scalar.is_valid:
+        return None
+    match type_:
+        case types.StructType(fields=fields):
+            return {f.field_id: value_of(f.type, scalar[f.name]) for f in fields}
+        case types.ListType():
+            return [value_of(type_.element_type, v) for v in scalar]
+        case types.MapType():
+            entries = scalar.values
+            return [
+                (value_of(type_.key_type, k), value_of(type_.value_type, v))
+                for k, v in zip(entries.field(0), entries.field(1), strict=True)
+            ]
+        case (
+            types.DateType()
+            | types.TimeType()
+            | types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNsType()
+            | types.TimestamptzNsType()
+        ):
+            return scalar.value
+        case _:
+            return scalar.as_py()

@@ -9,8 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_namespace, namespace_already_exists
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    LoadedView,
+    Namespace,
+    TableIdentifier,
+    check_namespace,
+    namespace_already_exists,
+)
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.errors import (

@@ -18,13 +18,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
-from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_namespace
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    Namespace,
+    TableIdentifier,
+    check_identifier,
+    no_such_namespace,
+)
+from iceberg_pyspark.catalogs.committing_catalog import (
+    CommittingCatalog,
+    Swap,
+    commit_by_swap,
+    create_by_swap,
+)
 from iceberg_pyspark.catalogs.outcome_search import Pointers
-from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
-from iceberg_pyspark.catalogs.table_folders import own_folders
-from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.catalogs.table_folders import default_location, own_folders
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by, unknown
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate

@@ -1,7 +1,7 @@
 """Views of the catalogs that store a pointer to each view's metadata file.
 
-The steps around the swap are the same as for tables (`pointer_swap.py`), except for files: a view
-has no metadata log, and none of its files is deleted.
+The steps around the swap are the same as for tables (`committing_catalog.py`), except for files: a
+view has no metadata log, and none of its files is deleted.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from iceberg_pyspark.catalogs.catalog import LoadedView, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_identifier
-from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
-from iceberg_pyspark.catalogs.outcome_search import Pointers
-from iceberg_pyspark.catalogs.pointer_swap import (
+from iceberg_pyspark.catalogs.catalog import LoadedView, TableIdentifier, check_identifier
+from iceberg_pyspark.catalogs.committing_catalog import (
     first_metadata_location,
     next_metadata_location,
     swap_pointer,
 )
+from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
+from iceberg_pyspark.catalogs.outcome_search import Pointers
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, unknown
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,

@@ -2,8 +2,8 @@
 
 The types are a closed list: no catalog's class named in properties is imported. Without any
 configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder (`catalogs/sql/database_catalog.py`). `configuration.py`
-finds the properties.
+`iceberg-warehouse` of the working folder (`catalogs/sql/database_catalog.py`).
+`catalog_properties.py` finds the properties.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.configuration import (
+from iceberg_pyspark.catalogs.catalog_properties import (
     DEFAULT_NAME,
     configured_names,
     configured_properties,

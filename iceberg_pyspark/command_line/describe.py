@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from iceberg_pyspark.catalogs.configuration import configured_names
+from iceberg_pyspark.catalogs.catalog_properties import configured_names
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
 from iceberg_pyspark.command_line.output import Output, SnapshotId, TableName
 from iceberg_pyspark.display import utc_text

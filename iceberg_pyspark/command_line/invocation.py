@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from iceberg_pyspark.catalogs.configuration import (
+from iceberg_pyspark.catalogs.catalog_properties import (
     configured_names,
     configured_properties,
     default_name,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iceberg_pyspark.catalogs.configuration import configured_names, default_name
+from iceberg_pyspark.catalogs.catalog_properties import configured_names, default_name
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
 from iceberg_pyspark.command_line.output import Limit, Output
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError

@@ -1,4 +1,4 @@
-"""Parses table metadata with a long history without parsing the snapshot summaries.
+"""Parses table metadata with a long history by msgspec, which executors may lack.
 
 Thousands of snapshots take tens of megabytes, nearly all of it summaries that are never accessed.
 This module uses msgspec to read the snapshots and the snapshot log, and keeps each summary as JSON
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.formats.encoding.decoded_size import MEMORY_FLOOR, json_memory
+from iceberg_pyspark.formats.encoding.decoded_files import MEMORY_FLOOR, json_memory
 from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64, MAX_TIME_MS, parse_json
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotLogEntry, SummaryText
 from iceberg_pyspark.spec.table_metadata import (

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.encoding.physical_types import physical_type, physical_values
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, parse_manifest

@@ -20,7 +20,11 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     StorageError,
 )
-from iceberg_pyspark.formats.encoding.decoded_size import check_json_memory, memory_limit, too_large
+from iceberg_pyspark.formats.encoding.decoded_files import (
+    check_json_memory,
+    memory_limit,
+    too_large,
+)
 from iceberg_pyspark.spec.json_fields import compact_json, parse_json
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
@@ -54,7 +58,7 @@ def read_table_metadata(
 ) -> TableMetadata:
     """Read a metadata file, gzipped or not whatever its name says; `max_bytes` limits its JSON.
 
-    The memory for the parsed JSON is limited too, see `formats/encoding/decoded_size.py`.
+    The memory for the parsed JSON is limited too, see `formats/encoding/decoded_files.py`.
     """
     data, size = _json_bytes(io, location, max_bytes)
     if len(data) >= _LONG_HISTORY and len(data) * _LONG_HISTORY_COST <= memory_limit(size):

@@ -1,7 +1,7 @@
 """Murmur3 x86 32-bit with seed 0, over single values (Appendix B).
 
 This module hashes few values: literals of a filter, one partition tuple, one file name. Whole
-columns are hashed by `arrow/write/column_transforms.py` with numpy and mmh3.
+columns are hashed by `arrow/write/partition_batches.py` with numpy and mmh3.
 """
 
 _MASK = 0xFFFFFFFF

@@ -1,6 +1,6 @@
 """Partition transforms: parsing, result types, values and their readable form.
 
-Specification, "Partition Transforms" and Appendix B. `arrow/write/column_transforms.py` applies
+Specification, "Partition Transforms" and Appendix B. `arrow/write/partition_batches.py` applies
 transforms to columns of rows; `expressions/projection.py` projects predicates through transforms.
 """
 

@@ -17,9 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
+from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file, temporary_name
 from iceberg_pyspark.storage.files.places import check_scheme
-from iceberg_pyspark.storage.files.temporary_names import temporary_name
 from iceberg_pyspark.storage.objects.object_streams import UploadStream
 from iceberg_pyspark.storage.objects.store_errors import store_errors
 

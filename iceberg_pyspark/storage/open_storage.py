@@ -1,7 +1,9 @@
 """Selects the store for a location by its scheme, for each file separately.
 
 A table's files may be in several stores (data in a bucket, metadata on a mount), so the store that
-is opened for one location also serves all others.
+is opened for one location also serves all others. Stores for one scan have the credentials that a
+catalog vends for its files (Open API specification of the REST catalog, `storage-credentials` of a
+plan): they replace the credentials of the table and are not renewed.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL
 from iceberg_pyspark.storage.credentials.remote_signing import check_tasks_sign
 from iceberg_pyspark.storage.credentials.vended_credentials import (
+    VENDED_CREDENTIALS,
     properties_at,
     properties_of_store,
 )
-from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.files.cache import MetadataCache, metadata_cache
-from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.files.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.files.memory_files import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.files.places import is_web
@@ -27,6 +30,7 @@ from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.own_folders import DeletionWithoutLinks
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
@@ -167,3 +171,25 @@ class RoutingFileIO:
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively."""
         return self._store(prefix).list_files(prefix)
+
+
+def with_scan_credentials(properties: Mapping[str, str], credentials: str) -> dict[str, str]:
+    """Return storage properties with the credentials of a scan, a value of `VENDED_CREDENTIALS`."""
+    return {k: v for k, v in properties.items() if k != RENEWAL} | {VENDED_CREDENTIALS: credentials}
+
+
+def opened_for_scan(io: FileIO, credentials: str) -> FileIO:
+    """Return a table's store with the credentials of a scan, if the store has properties."""
+    match io:
+        case RestrictedFileIO(io=inner):
+            return replace(io, io=opened_for_scan(inner, credentials))
+        case RoutingFileIO(objects=objects, remote=remote):
+            return replace(
+                io,
+                objects=opened_for_scan(objects, credentials),
+                remote=opened_for_scan(remote, credentials),
+            )
+        case ObjectStoreFileIO() | FsspecFileIO():
+            return replace(io, properties=with_scan_credentials(io.properties, credentials))
+        case _:
+            return io

@@ -21,8 +21,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
 from iceberg_pyspark.spec.table_properties import bool_property
-from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.files.places import is_below, is_in_store, store_of
 from iceberg_pyspark.storage.own_folders import OwnFolders
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.configuration import configured_names, default_name
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier, split_catalog
+from iceberg_pyspark.catalogs.catalog_properties import configured_names, default_name
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
-from iceberg_pyspark.catalogs.identifiers import split_catalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.sql_text.names import is_path, parse_levels

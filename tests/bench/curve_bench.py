@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as TextTable
 
-from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
-from iceberg_pyspark.arrow.write.space_filling_curves import CURVES
+from iceberg_pyspark.arrow.write.row_order import CURVES, AlongCurve, RowOrder, SortedBy
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
 from tests.support.sort_orders import ascending

@@ -17,10 +17,10 @@ import pytest
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
-from iceberg_pyspark.catalogs.hive.entry_swap import alter_table
 from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.catalogs.hive.metastore_client import HiveClient
+from iceberg_pyspark.catalogs.hive.metastore_entries import alter_table
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.catalogs.configuration import (
+from iceberg_pyspark.catalogs.catalog_properties import (
     configured_names,
     configured_properties,
     default_name,

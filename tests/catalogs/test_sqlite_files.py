@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import load_catalog
-from iceberg_pyspark.catalogs.sql.sqlite_files import open_sqlite_file
+from iceberg_pyspark.catalogs.sql.dialects import open_sqlite_file
 from iceberg_pyspark.errors import CatalogError, CatalogUnavailableError
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from tests.support.sql_catalogs import create_v0_tables, execute, rows

@@ -11,7 +11,7 @@ import pytest
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.catalogs.table_folders import default_location
 
 UNIQUE = {"unique-table-location": "true"}
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties
-from iceberg_pyspark.catalogs.configuration import (
+from iceberg_pyspark.catalogs.catalog_properties import (
+    CatalogProperties,
     configured_names,
     configured_properties,
     default_name,

@@ -17,7 +17,7 @@ from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
 from iceberg_pyspark.formats import manifest_lists
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
-from iceberg_pyspark.arrow.write.column_transforms import transform_array
+from iceberg_pyspark.arrow.write.partition_batches import transform_array
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.write import native_writer

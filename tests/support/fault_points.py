@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 import pytest
 import sqlalchemy as sa
 
-from iceberg_pyspark.catalogs import pointer_swap
+from iceberg_pyspark.catalogs import committing_catalog
 from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
@@ -154,7 +154,7 @@ def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> 
         (sa.Connection, "close"),
     ):
         patch.setattr(kind, name, faulty("database", getattr(kind, name), name, faults))
-    for module in (commit, pointer_swap):
+    for module in (commit, committing_catalog):
         patch.setattr(module, "time", _FaultyTime(faults))
 
 

@@ -7,8 +7,7 @@ import uuid
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.files.bulk_deletion import delete_files
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, delete_files
 from tests.support.threads import at_once
 
 ODD_NAMES = (

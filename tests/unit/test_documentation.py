@@ -15,7 +15,7 @@ import typer
 import yaml
 
 from iceberg_pyspark.catalogs import registry
-from iceberg_pyspark.catalogs.configuration import configured_names, configured_properties
+from iceberg_pyspark.catalogs.catalog_properties import configured_names, configured_properties
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.read_options import parse_read_options, parse_write_options
 from iceberg_pyspark.spec.table_properties import KNOWN_PROPERTIES

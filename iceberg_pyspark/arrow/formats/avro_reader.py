@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrow_schemas import FIELD_ID_KEY
-from iceberg_pyspark.arrow.formats.data_file_reader import (
+from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
     RowGroupChoice,

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
-from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
-from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
+from iceberg_pyspark.arrow.column_metrics import RowMetrics
+from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile, discard_file
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS
 from iceberg_pyspark.spec import types

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, DataFileWriter
+from iceberg_pyspark.arrow.column_metrics import MetricsCollector, metric_leaves
+from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile, DataFileWriter
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions, column_options
-from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector, metric_leaves
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.schema import Schema

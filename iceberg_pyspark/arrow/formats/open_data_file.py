@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.arrow.formats.data_file_reader import DataFileReader
+from iceberg_pyspark.arrow.formats.data_file_formats import DataFileReader
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.storage.files.file_io import FileIO

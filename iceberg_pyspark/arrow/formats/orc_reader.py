@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from iceberg_pyspark.arrow.arrow_schemas import FIELD_ID_KEY, child_fields
-from iceberg_pyspark.arrow.formats.data_file_reader import (
+from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
     RowGroupChoice,

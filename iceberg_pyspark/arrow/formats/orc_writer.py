@@ -17,8 +17,8 @@ from pyarrow import orc
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, stored_arrow_schema, stored_schema
-from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
-from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
+from iceberg_pyspark.arrow.column_metrics import RowMetrics
+from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile, discard_file
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import file_schema, has_required_below, stored_schema
-from iceberg_pyspark.arrow.formats.data_file_writer import discard_file
+from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.property_types import (
     LONG_MAX,

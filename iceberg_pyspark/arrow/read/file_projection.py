@@ -25,13 +25,14 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import (
     arrow_type,
+    constant_array,
     is_binary_like,
     is_list_like,
     is_text_like,
+    scalar_of,
 )
 from iceberg_pyspark.arrow.formats.file_fields import FileField, FileFields
 from iceberg_pyspark.arrow.read.variants import check_variant, variant_array
-from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.types import (

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.formats.data_file_reader import RowGroupChoice
+from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
 from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn, BoundLiteral, Predicate
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask, read_deletion_vector
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent

@@ -24,8 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.formats.data_file_reader import RowGroupChoice
+from iceberg_pyspark.arrow.arrow_schemas import constant_array, scalar_of, to_arrow_schema
+from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
 from iceberg_pyspark.arrow.formats.file_fields import FileFields, mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
@@ -34,7 +34,6 @@ from iceberg_pyspark.arrow.read.equality_deletes import read_equality_deletes
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.arrow.read.position_deletes import DeletedRows, read_deleted_rows
 from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
-from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of

@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrays import children_of, runs_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import (
+    constant_array,
     has_required_below,
     is_binary_like,
     is_list_like,
     is_text_like,
+    scalar_of,
     stored_arrow_schema,
     stored_schema,
     to_arrow_schema,
 )
-from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import default_of

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile
+from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.arrow.read.position_deletes import stored_positions
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat

@@ -1,21 +1,25 @@
 """Orders the rows of new files by sort columns, or along a space-filling curve.
 
-Specification, "Sorting". Ordering has two steps, so that more rows than fit into memory can be
-ordered: `Ranges` assigns each row to a range of the order, and `sort` orders the rows of one range.
+Ordering has two steps, so that more rows than fit into memory can be ordered: `Ranges` assigns each
+row to a range of the order, and `sort` orders the rows of one range.
 
-Encodes columns as byte strings of equal length whose order is the order of the values.
-
-Specification, "Sorting": NaN is the greatest number, -0.0 is less than 0.0, decimals compare by
+Columns are encoded as byte strings of equal length whose order is the order of the values
+(specification, "Sorting"): NaN is the greatest number, -0.0 is less than 0.0, decimals compare by
 value and strings by their bytes. Only a prefix of a string is encoded, so different values may have
 equal bytes; values with different bytes are ordered as their bytes.
+
+Rows that are close on a curve are close in each column, so a file of neighbouring rows has a narrow
+range of each column, and filters on any of the columns skip files. The z-order curve interleaves
+the bits of all columns. The Hilbert curve (by Skilling's transformation) has no jumps, but takes
+more time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +27,67 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from iceberg_pyspark.arrow.arrays import as_longs
-from iceberg_pyspark.arrow.write.column_transforms import transform_array
-from iceberg_pyspark.arrow.write.partition_batches import source_column
-from iceberg_pyspark.arrow.write.space_filling_curves import CURVES, Curve, bits_of_column
+from iceberg_pyspark.arrow.write.partition_batches import source_column, transform_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
+
+Places: TypeAlias = NDArray[np.uint64]
+Curve: TypeAlias = Literal["zorder", "hilbert"]
+
+_ONE = np.uint64(1)
+
+
+def _bits_of_column(columns: int) -> int:
+    """Return the number of bits per column, so that all columns fit 63 bits; at most 12."""
+    return min(12, 63 // columns)
+
+
+def z_order(columns: Sequence[Places], bits: int) -> Places:
+    """Return the rows' positions on the z-order curve; the first column weighs most.
+
+    Each column has numbers of `bits` bits.
+
+    >>> z_order([np.array([0, 1], np.uint64), np.array([1, 0], np.uint64)], 1).tolist()
+    [1, 2]
+    """
+    codes = np.zeros(len(columns[0]), np.uint64)
+    for bit in reversed(range(bits)):
+        for column in columns:
+            codes = (codes << _ONE) | ((column >> np.uint64(bit)) & _ONE)
+    return codes
+
+
+def hilbert(columns: Sequence[Places], bits: int) -> Places:
+    """Return the positions of rows on the Hilbert curve from columns of `bits` bits.
+
+    >>> x, y = np.array([0, 1, 1, 0], np.uint64), np.array([0, 0, 1, 1], np.uint64)
+    >>> hilbert([x, y], 1).tolist()
+    [0, 3, 2, 1]
+    """
+    axes = [column.copy() for column in columns]
+    for bit in reversed(range(1, bits)):
+        high, low = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
+        for axis in axes:
+            is_set = (axis & high) != 0
+            # invert the first axis if the bit is set, else exchange the low bits of both axes
+            exchange = np.where(is_set, np.uint64(0), (axes[0] ^ axis) & low)
+            axes[0] ^= np.where(is_set, low, exchange)
+            if axis is not axes[0]:
+                axis ^= exchange
+    for i in range(1, len(axes)):
+        axes[i] ^= axes[i - 1]
+    turn = np.zeros(len(axes[0]), np.uint64)
+    for bit in reversed(range(1, bits)):
+        turn ^= np.where((axes[-1] >> np.uint64(bit)) & _ONE, np.uint64((1 << bit) - 1), turn & 0)
+    return z_order([axis ^ turn for axis in axes], bits)
+
+
+CURVES: Mapping[Curve, Callable[[Sequence[Places], int], Places]] = {
+    "zorder": z_order,
+    "hilbert": hilbert,
+}
+
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """An array with one row of bytes per value; its shape is (values, bytes per value)."""
@@ -291,7 +350,7 @@ class AlongCurve:
         """Return the order with the sample's quantiles, or this order if it has quantiles."""
         if self.marks:
             return self
-        count = 1 << bits_of_column(len(self.source_ids))
+        count = 1 << _bits_of_column(len(self.source_ids))
         marks = tuple(_boundaries(self._bytes(i, sample), count)[0] for i in self.source_ids)
         return AlongCurve(
             schema=self.schema, source_ids=self.source_ids, curve=self.curve, marks=marks
@@ -317,7 +376,7 @@ class AlongCurve:
             np.searchsorted(marks, self._bytes(i, batch), side="right").astype(np.uint64)
             for i, marks in zip(self.source_ids, self.marks, strict=True)
         ]
-        return CURVES[self.curve](axes, bits_of_column(len(axes)))
+        return CURVES[self.curve](axes, _bits_of_column(len(axes)))
 
     def _bytes(self, source_id: int, batch: pa.RecordBatch) -> NDArray[np.bytes_]:
         name = self.schema.field_by_id[source_id].name

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    Namespace,
+    TableIdentifier,
+    check_namespace,
+    namespace_already_exists,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.glue.glue_client import GlueAnswerError, GlueClient
 from iceberg_pyspark.catalogs.glue.glue_entries import (
     METADATA_LOCATION,
@@ -24,11 +31,6 @@ from iceberg_pyspark.catalogs.glue.glue_entries import (
     new_table_input,
     next_table_input,
     renamed_table_input,
-)
-from iceberg_pyspark.catalogs.identifiers import (
-    check_namespace,
-    namespace_already_exists,
-    no_such_namespace,
 )
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.catalogs.outcome_search import look_after_change

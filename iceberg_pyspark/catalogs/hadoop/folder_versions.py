@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from iceberg_pyspark.catalogs.committing_catalog import delete_trimmed_metadata, next_metadata
 from iceberg_pyspark.catalogs.hadoop.versions import (
     SUFFIXES,
     TableVersion,
@@ -24,7 +25,6 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     versions_folder,
 )
 from iceberg_pyspark.catalogs.outcome_search import unknown_change
-from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, next_metadata
 from iceberg_pyspark.changes.outcomes import (
     Done,
     Outcome,

@@ -12,7 +12,14 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    Namespace,
+    TableIdentifier,
+    check_folder_name,
+    check_namespace,
+    namespace_already_exists,
+)
 from iceberg_pyspark.catalogs.catalog_properties import required_property
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.hadoop.folder_versions import (
@@ -22,12 +29,7 @@ from iceberg_pyspark.catalogs.hadoop.folder_versions import (
     drop_versions,
 )
 from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, is_version_file, load_version
-from iceberg_pyspark.catalogs.identifiers import (
-    check_folder_name,
-    check_namespace,
-    namespace_already_exists,
-)
-from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
+from iceberg_pyspark.catalogs.table_folders import LOCATION, WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (

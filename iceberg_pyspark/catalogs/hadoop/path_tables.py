@@ -25,7 +25,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     load_version,
     named_metadata_file,
 )
-from iceberg_pyspark.catalogs.warehouse import absolute_location
+from iceberg_pyspark.catalogs.table_folders import absolute_location
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (

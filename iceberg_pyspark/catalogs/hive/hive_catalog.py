@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.hive.entry_swap import (
-    MODIFIED_MESSAGE,
-    alter_table,
-    compares_locations,
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    LoadedView,
+    Namespace,
+    TableIdentifier,
+    no_such_namespace,
 )
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.catalogs.hive.metastore_client import (
@@ -31,9 +32,12 @@ from iceberg_pyspark.catalogs.hive.metastore_client import (
 from iceberg_pyspark.catalogs.hive.metastore_databases import HiveNamespaces
 from iceberg_pyspark.catalogs.hive.metastore_entries import (
     METADATA_LOCATION,
+    MODIFIED_MESSAGE,
+    alter_table,
     changed_table,
     changed_view,
     check_name,
+    compares_locations,
     is_iceberg,
     is_iceberg_view,
     is_table_name,
@@ -44,9 +48,8 @@ from iceberg_pyspark.catalogs.hive.metastore_entries import (
     renamed_table,
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
-from iceberg_pyspark.catalogs.identifiers import no_such_namespace
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
-from iceberg_pyspark.catalogs.warehouse import (
+from iceberg_pyspark.catalogs.table_folders import (
     WAREHOUSE,
     absolute_location,
 )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import Namespace
+from iceberg_pyspark.catalogs.catalog import (
+    Namespace,
+    check_namespace,
+    namespace_already_exists,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.hive.metastore_client import HiveAnswerError, HiveClient
 from iceberg_pyspark.catalogs.hive.metastore_entries import (
     changed_database,
@@ -13,13 +18,8 @@ from iceberg_pyspark.catalogs.hive.metastore_entries import (
     namespace_properties,
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
-from iceberg_pyspark.catalogs.identifiers import (
-    check_namespace,
-    namespace_already_exists,
-    no_such_namespace,
-)
 from iceberg_pyspark.catalogs.outcome_search import look_after_change
-from iceberg_pyspark.catalogs.warehouse import LOCATION
+from iceberg_pyspark.catalogs.table_folders import LOCATION
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     NamespaceNotEmptyError,

@@ -15,8 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identifier
+from iceberg_pyspark.catalogs.catalog import TableIdentifier, check_folder_name, check_identifier
 from iceberg_pyspark.catalogs.outcome_search import look_after_change
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer

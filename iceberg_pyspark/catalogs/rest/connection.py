@@ -1,11 +1,14 @@
-"""A catalog's connection to its server: the merged configuration, and requests.
+"""A catalog's connection to its server: the merged configuration, requests, and tokens of tables.
 
 Open API specification of the REST catalog, `GET /v1/config`: the catalog's properties replace the
 server's defaults, and the server's overrides replace both; the answer also lists the endpoints.
+`LoadTableResult`: `token` of a table's `config` is for the requests of this table. Loads by name
+are requests of the catalog.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +22,7 @@ from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties
 from iceberg_pyspark.catalogs.rest.answers import Answer, config_of, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication, NoAuthentication
 from iceberg_pyspark.catalogs.rest.authentication_settings import (
+    TABLE_TOKENS,
     authentication_of,
     table_authentication_of,
 )
@@ -50,6 +54,7 @@ from iceberg_pyspark.storage.credentials.server_endpoints import (
     SERVER_PROPERTIES,
     server_property_names,
 )
+from iceberg_pyspark.storage.lru_map import LruMap
 
 _WAREHOUSE = "warehouse"
 _PAGE_SIZE = "rest-page-size"
@@ -288,3 +293,46 @@ class Connection:
         if not answer.is_success:
             raise error_of(answer, self._catalog, missing=missing)
         return answer
+
+
+_MOST = 1000
+
+
+def table_tokens(answer: JsonObject) -> dict[str, str]:
+    """Return the tokens in an answer that contains a table; they are not storage properties."""
+    return {k: v for k, v in config_of(answer, "config").items() if k in TABLE_TOKENS}
+
+
+class TableSessions:
+    """The tables' sessions that differ from the catalog's session; thread-safe."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._sessions: LruMap[TableIdentifier, tuple[Mapping[str, str], Session]] = LruMap(_MOST)
+
+    def of(self, identifier: TableIdentifier) -> Session:
+        """Return the session for a table's requests."""
+        tokens_and_session = self._sessions.get(identifier)
+        return self._connection.session if tokens_and_session is None else tokens_and_session[1]
+
+    def token(self, identifier: TableIdentifier) -> str | None:
+        """Return the token that the server sent for the table, or None if there is none."""
+        tokens_and_session = self._sessions.get(identifier)
+        return None if tokens_and_session is None else tokens_and_session[0].get("token")
+
+    def set_tokens(self, identifier: TableIdentifier, tokens: Mapping[str, str]) -> None:
+        """Set the tokens of a loaded table; keep the session if its tokens are the same."""
+        with self._lock:
+            tokens_and_session = self._sessions.get(identifier)
+            if tokens_and_session is not None and tokens_and_session[0] == tokens:
+                return
+            self._sessions.pop(identifier)
+            session = self._connection.table_session(tokens) if tokens else None
+            if session is not None and session is not self._connection.session:
+                self._sessions.put(identifier, (tokens, session))
+
+    def forget(self, identifier: TableIdentifier) -> None:
+        """Drop the table's own session; later requests use the catalog's session."""
+        with self._lock:
+            self._sessions.pop(identifier)

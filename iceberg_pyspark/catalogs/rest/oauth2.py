@@ -30,7 +30,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
 from iceberg_pyspark.spec.table_properties import bool_property, int_property
-from iceberg_pyspark.storage.credentials.renewed import Renewed
+from iceberg_pyspark.storage.credentials.credential_renewal import Renewed
 from iceberg_pyspark.storage.http_answers import receive
 
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

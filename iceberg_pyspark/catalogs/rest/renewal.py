@@ -16,18 +16,17 @@ from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
-from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions
 from iceberg_pyspark.catalogs.rest.server_properties import vended_credentials
-from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.storage.credentials.credential_renewal import (
     RENEWAL,
     SOURCES,
     Renewal,
+    Renewed,
     end_of,
     with_credentials_of,
 )
-from iceberg_pyspark.storage.credentials.renewed import Renewed
 from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
     prefix_at,

@@ -18,13 +18,11 @@ from iceberg_pyspark.catalogs.catalog import (
     NewTablePlace,
     ScanReport,
     TableIdentifier,
-)
-from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
-from iceberg_pyspark.catalogs.identifiers import (
     check_identifier,
     check_namespace,
     no_such_namespace,
 )
+from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, config_of, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
@@ -38,7 +36,7 @@ from iceberg_pyspark.catalogs.rest.commits import (
     outcome_of,
     read_nothing,
 )
-from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions
 from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
@@ -62,7 +60,6 @@ from iceberg_pyspark.catalogs.rest.table_answers import (
     loads_refs,
     with_snapshots_of_refs,
 )
-from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.changes.outcomes import Done, Outcome, after_commit
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import AddSnapshot, TableUpdate

@@ -11,8 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iceberg_pyspark.catalogs.catalog import LoadedView, Namespace, NewTablePlace, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedView,
+    Namespace,
+    NewTablePlace,
+    TableIdentifier,
+    check_identifier,
+    check_namespace,
+)
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.commits import (
@@ -21,9 +27,8 @@ from iceberg_pyspark.catalogs.rest.commits import (
     is_answered,
     outcome_of,
 )
-from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions, table_tokens
 from iceberg_pyspark.catalogs.rest.table_answers import metadata_location_of
-from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
 from iceberg_pyspark.changes.changes_json import (
     view_requirement_to_json,
     view_update_to_json,

@@ -19,11 +19,10 @@ from typing import Any
 from iceberg_pyspark.catalogs.catalog import ScanToPlan, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import Answer
-from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions
 from iceberg_pyspark.catalogs.rest.planned_files import PlannedFilesReader
 from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer
 from iceberg_pyspark.catalogs.rest.server_properties import vended_credentials
-from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

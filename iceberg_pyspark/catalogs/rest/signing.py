@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import config_of
-from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
+from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.json_fields import JsonObject

@@ -19,11 +19,11 @@ from urllib.parse import quote
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.catalogs.rest.answers import Answer, config_of
+from iceberg_pyspark.catalogs.rest.connection import table_tokens
 from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
 from iceberg_pyspark.catalogs.rest.server_properties import table_storage_properties
 from iceberg_pyspark.catalogs.rest.signing import SigningConfig, signing_config
-from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
+from iceberg_pyspark.catalogs.table_folders import WAREHOUSE
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.snapshots import Snapshot

@@ -27,13 +27,14 @@ from iceberg_pyspark.catalogs.sql.dialects import (
     driver_limits,
     equals_exactly,
     installed_driver,
+    is_read_only,
     is_refused_user,
     is_timeout,
     limit_remedy,
+    open_sqlite_file,
     table_with_collation,
     time_limits,
 )
-from iceberg_pyspark.catalogs.sql.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

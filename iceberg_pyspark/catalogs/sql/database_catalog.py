@@ -26,7 +26,7 @@ from iceberg_pyspark.catalogs.sql.catalog_tables import (
 )
 from iceberg_pyspark.catalogs.sql.database import Database, sqlite_uri
 from iceberg_pyspark.catalogs.sql.namespaces import SqlNamespaces, can_exist, joined_levels
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,

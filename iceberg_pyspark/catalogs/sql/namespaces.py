@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from iceberg_pyspark.catalogs.catalog import Namespace
-from iceberg_pyspark.catalogs.identifiers import (
+from iceberg_pyspark.catalogs.catalog import (
+    Namespace,
     check_namespace,
     namespace_already_exists,
     no_such_namespace,

@@ -30,8 +30,8 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     plain_blocks,
     python_cost,
 )
-from iceberg_pyspark.formats.encoding.decoded_size import memory_limit, too_large
-from iceberg_pyspark.formats.encoding.varints import read_signed, write_signed
+from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
+from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _MAGIC = b"Obj\x01"

@@ -18,8 +18,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_size import too_large
-from iceberg_pyspark.formats.encoding.varints import read_unsigned
+from iceberg_pyspark.formats.encoding.compact_encoding import read_unsigned
+from iceberg_pyspark.formats.encoding.decoded_files import too_large
 
 CODECS = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
 

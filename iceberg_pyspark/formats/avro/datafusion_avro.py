@@ -15,7 +15,7 @@ from datafusion import SessionConfig, SessionContext
 
 from iceberg_pyspark.formats.avro.avro import AvroFile, AvroPart, damage_error
 from iceberg_pyspark.formats.avro.avro_blocks import arrow_cost
-from iceberg_pyspark.formats.encoding.decoded_size import COLUMN_BYTES, memory_limit, too_large
+from iceberg_pyspark.formats.encoding.decoded_files import COLUMN_BYTES, memory_limit, too_large
 
 _BUILDING = 4
 """The memory that DataFusion uses while it builds a batch, as a multiple of the batch's size."""

@@ -1,7 +1,9 @@
-"""Reads the column chunks in the footer of a Parquet file without pyarrow.
+"""Reads the footer and the dictionaries of a Parquet file without pyarrow.
 
-Parquet format, `FileMetaData` in Thrift's compact protocol. pyarrow ends the process when it
-accesses a column chunk whose size statistics are damaged; this module can read such a footer.
+Parquet format, `FileMetaData` and `PageHeader` in Thrift's compact protocol, and "Dictionary
+Encoding". pyarrow ends the process when it accesses a column chunk whose size statistics are
+damaged; this module can read such a footer. A dictionary with one long value turns a few bytes into
+gigabytes, and no reader reports the length before it decodes.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iceberg_pyspark.formats.encoding.thrift_compact import LIST, STRUCT, CompactReader
+import pyarrow as pa
+
+from iceberg_pyspark.formats.encoding.compact_encoding import LIST, STRUCT, CompactReader
 
 _MAGIC = b"PAR1"
 _TAIL = 8
@@ -89,3 +93,41 @@ def _column_chunk(footer: CompactReader) -> ColumnChunk:
         value_count=max(0, numbers.get(_NUM_VALUES, 0)),
         dictionary=numbers.get(_DICTIONARY_PAGE_OFFSET),
     )
+
+
+_ARROW_CODECS = {
+    "GZIP": "gzip",
+    "ZSTD": "zstd",
+    "SNAPPY": "snappy",
+    "BROTLI": "brotli",
+    "LZ4": "lz4",
+}
+_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 2, 3
+
+
+def longest_value(data: memoryview, offset: int, compression: str, most: int) -> int:
+    """Return the byte length of the longest value in the dictionary page at `offset`.
+
+    A page of more than `most` bytes is not decompressed: it counts as one value. The result is at
+    most the size of the page. Raises `ValueError` or `IndexError` for a damaged page.
+    """
+    header = CompactReader(data, offset)
+    sizes = header.integers()
+    start = header.at
+    if not {_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE} <= sizes.keys():
+        raise ValueError("a page header without sizes")
+    size, compressed_size = sizes[_UNCOMPRESSED_SIZE], sizes[_COMPRESSED_SIZE]
+    if not 0 <= compressed_size <= len(data) - start or size < 0:
+        raise ValueError("a dictionary page reaches past the end")
+    codec = _ARROW_CODECS.get(compression)
+    if size > most or (codec is None and compression != "UNCOMPRESSED"):
+        return size
+    page = data[start : start + compressed_size]
+    if codec is not None:
+        page = memoryview(pa.Codec(codec).decompress(page, decompressed_size=size))
+    longest = at = 0
+    while at + 4 <= len(page):
+        length = int.from_bytes(page[at : at + 4], "little")
+        longest = max(longest, length)
+        at += 4 + length
+    return min(longest, size)

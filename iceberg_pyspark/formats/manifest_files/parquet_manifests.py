@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_size import memory_limit, too_large
-from iceberg_pyspark.formats.manifest_files.parquet_dictionaries import longest_value
-from iceberg_pyspark.formats.manifest_files.parquet_footers import ColumnChunk, read_row_groups
+from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
+from iceberg_pyspark.formats.manifest_files.parquet_footers import (
+    ColumnChunk,
+    longest_value,
+    read_row_groups,
+)
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.content_entries import PROFILES, stats_field_id
 

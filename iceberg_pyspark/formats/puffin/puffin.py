@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_size import check_json_memory
+from iceberg_pyspark.formats.encoding.decoded_files import check_json_memory
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 MAGIC = b"PFA1"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, open_manifest
 from iceberg_pyspark.formats.puffin.deletion_vectors import (
     decode_deletion_vector,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
 from iceberg_pyspark.formats.roots.root_manifests import with_dead_positions
 from iceberg_pyspark.spec.content_entries import (

@@ -48,7 +48,7 @@ from iceberg_pyspark.spark.bridge.java_modules import (
     source_of,
 )
 from iceberg_pyspark.spark.bridge.py4j_names import JavaObject, Py4JError, Py4JJavaError
-from iceberg_pyspark.storage.files.user_folder import user_folder
+from iceberg_pyspark.storage.files.cache import user_folder
 
 MAX_JARS = 40
 """How many jars are kept, the most recently used; each pair of releases needs five."""

@@ -83,7 +83,7 @@ from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.scan_credentials import with_scan_credentials
+from iceberg_pyspark.storage.open_storage import with_scan_credentials
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
 

@@ -25,7 +25,7 @@ from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.native_read.column_names import schemas_were_removed

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, cast
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.changes.requirements import TableRequirement
 from iceberg_pyspark.changes.updates import TableUpdate

@@ -8,7 +8,7 @@ Partition transforms are expressions of Spark's own functions. Equal partition v
 columns, and greater values give greater columns, which is all that distribution and sorting need.
 The numbers are the specification's ("Partition Transforms"), so that a hash of them spreads
 partitions over tasks as evenly as the reference implementation does. The partition of each row is
-determined by `arrow/write/column_transforms.py`.
+determined by `arrow/write/partition_batches.py`.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetOptions, sets_columns_apart
+from iceberg_pyspark.arrow.write.imported_files import written_file
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.arrow.write.written_parquet import written_file
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.formats.locations import LocationProvider, data_file_name, location_provider
 from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles
@@ -67,9 +67,8 @@ from iceberg_pyspark.spec.types import (
     StringType,
     walk_fields,
 )
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, writing_folder_name
 from iceberg_pyspark.storage.files.local import files_below, is_local, move_file, remove_folder
-from iceberg_pyspark.storage.files.temporary_names import writing_folder_name
 from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 from iceberg_pyspark.storage.restricted_io import check_write, store_behind

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
 from iceberg_pyspark.redaction import get_logger, without_secrets
-from iceberg_pyspark.storage.credentials.renewed import WINDOW_S, Renewed
 from iceberg_pyspark.storage.credentials.server_endpoints import of_server, with_server_properties
 from iceberg_pyspark.storage.credentials.table_services import (
     RegisteredServices,
@@ -32,6 +32,72 @@ from iceberg_pyspark.storage.credentials.vended_credentials import (
     properties_at,
     vended_entries,
 )
+
+_log = get_logger(__name__)
+
+T = TypeVar("T")
+
+_WINDOW_S = 300.0
+"""A value is renewed this long before it expires, but not before nine tenths of its lifetime."""
+
+_PAUSE_S = 10.0
+"""The pause after a failed attempt while the old value is still valid."""
+
+
+class Renewed(Generic[T]):
+    """The latest value, with the second of the clock when it expires; thread-safe.
+
+    If no new value can be obtained, the old one is used until it expires.
+    """
+
+    def __init__(self, name: str, now_s: Callable[[], float] = time.time) -> None:
+        """`name` is for the log."""
+        self._name = name
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._latest: tuple[T, float] | None = None
+        self._next_s = 0.0
+
+    def set(self, value: T, end_s: float | None) -> None:
+        """Set the value that is used first; an `end_s` of None means that it does not expire."""
+        with self._lock:
+            self._keep(value, end_s, 0.0)
+
+    def forget(self) -> None:
+        """Forget a value that was refused; the next one is obtained at once."""
+        with self._lock:
+            self._latest = None
+
+    def get(self, obtain: Callable[[T | None], tuple[T, float | None]]) -> T:
+        """Return the value, after a renewal if it is due.
+
+        `obtain` gets the old value and returns a new one with its end. Its `IcebergError` is raised
+        if there is no old value or it has expired.
+        """
+        with self._lock:
+            old = self._latest
+            if old is not None and self._now_s() < self._next_s:
+                return old[0]
+            try:
+                value, end_s = obtain(None if old is None else old[0])
+            except IcebergError as e:
+                now_s = self._now_s()
+                if old is None or now_s >= old[1]:
+                    raise
+                self._next_s = min(now_s + _PAUSE_S, old[1])
+                _log.warning("expiring %s could not be renewed: %s", self._name, e)
+                return old[0]
+            # a server may return the same value again
+            self._keep(value, end_s, 1.0)
+            return value
+
+    def _keep(self, value: T, end_s: float | None, least_s: float) -> None:
+        now_s = self._now_s()
+        end_s = float("inf") if end_s is None else end_s
+        window_s = min(max(end_s - now_s, 0.0) / 10, _WINDOW_S)
+        self._latest = value, end_s
+        self._next_s = max(end_s - window_s, now_s + least_s)
+
 
 RENEWAL = "storage.credentials-renewal"
 """The storage property that describes the source of a table's new credentials."""
@@ -54,7 +120,6 @@ _SHOWN_CHARACTERS = 400
 _Values = tuple[Mapping[str, str], dict[str, Any]]
 
 _now_s = time.time
-_log = get_logger(__name__)
 
 
 class CredentialSource(Protocol):
@@ -138,7 +203,7 @@ def expiry_notice(properties: Mapping[str, str]) -> str:
 def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return storage properties for a caller that cannot renew them, renewed if necessary."""
     end_s = end_of(properties) if RENEWAL in properties else None
-    if end_s is None or _now_s() < end_s - WINDOW_S:
+    if end_s is None or _now_s() < end_s - _WINDOW_S:
         return properties
     source = source_of(properties)
     if source is None:

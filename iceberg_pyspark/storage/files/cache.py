@@ -1,4 +1,4 @@
-"""A disk cache of immutable metadata files: manifests, manifest lists and metadata files.
+"""A disk cache of immutable metadata files, and the folder for later processes of the same user.
 
 Only files with a UUID in their name are cached, because other names may get other content
 (`v3.metadata.json` of a table that is dropped and created again). Entries are kept in this process
@@ -13,14 +13,30 @@ import hashlib
 import itertools
 import os
 import re
+import stat
+import tempfile
 import uuid
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.storage.files.user_folder import user_folder
 from iceberg_pyspark.storage.lru_map import LruMap
+
+
+def user_folder(name: str) -> str | None:
+    """Return a private folder of the current user, created if missing, or None if impossible."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    temporary = os.path.join(tempfile.gettempdir(), f"{name}-{os.getuid()}")
+    for folder in (os.path.join(home, name), temporary):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            status = os.lstat(folder)
+            private = stat.S_IMODE(status.st_mode) & 0o077 == 0 and status.st_uid == os.getuid()
+            if stat.S_ISDIR(status.st_mode) and private and os.access(folder, os.W_OK):
+                return folder
+    return None
+
 
 _CACHE_ENABLED = "io.manifest.cache-enabled"
 _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"

@@ -1,4 +1,4 @@
-"""The interface of file stores.
+"""The interface of file stores, deletion of many files, and names of temporary files.
 
 Implementations: `local.py` (POSIX), `storage/objects/object_store_io.py` (object stores),
 `storage/hdfs_io.py` (HDFS), `storage/fsspec_io.py` (WebDAV, SFTP and others), `memory_files.py`;
@@ -8,9 +8,11 @@ Implementations: `local.py` (POSIX), `storage/objects/object_store_io.py` (objec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import StorageError
 
@@ -95,3 +97,73 @@ def outside_file(location: str, offset: int, length: int, size: int | None = Non
     return StorageError(
         f"cannot read {location}: bytes {offset} to {offset + length} are outside the file{of_size}"
     )
+
+
+@runtime_checkable
+class BulkDeletion(Protocol):
+    """A `FileIO` that may delete several files with one request."""
+
+    def files_per_request(self, location: str) -> int:
+        """Return how many files of a location's store one request deletes; 1 if it cannot."""
+        ...
+
+    def delete_files(self, locations: Sequence[str]) -> dict[str, StorageError]:
+        """Delete files; return those that could not be deleted, with the reason.
+
+        A missing file is not an error. A file with an error may be deleted if the answer was lost.
+        """
+        ...
+
+
+def files_per_request(io: FileIO, location: str) -> int:
+    """Return how many files of a location's store one request deletes; 1 if it cannot."""
+    return io.files_per_request(location) if isinstance(io, BulkDeletion) else 1
+
+
+def delete_files(io: FileIO, locations: Sequence[str]) -> dict[str, StorageError]:
+    """Delete files in any store; return those that could not be deleted, with the reason.
+
+    A missing file is not an error.
+    """
+    if isinstance(io, BulkDeletion):
+        return io.delete_files(locations)
+    failures: dict[str, StorageError] = {}
+    for location in locations:
+        try:
+            io.delete(location)
+        except StorageError as e:
+            failures[location] = e
+    return failures
+
+
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_FILE = re.compile(rf"\.{_UUID}\.tmp")
+_FOLDER = re.compile(f"writing-{_UUID}")
+
+
+def temporary_name() -> str:
+    """Return a new hidden file name, for a file that later gets its final name."""
+    return f".{uuid.uuid4()}.tmp"
+
+
+def writing_folder_name() -> str:
+    """Return a new name of a folder for the files of one write, including its temporary files."""
+    return f"writing-{uuid.uuid4()}"
+
+
+def without_temporary(names: Sequence[str]) -> Sequence[str]:
+    """Return the names of a path up to the first name that only a write of this package uses.
+
+    >>> without_temporary(["metadata", ".1b4e28ba-2fa1-11d2-883f-0016d3cca427.tmp"])
+    ['metadata']
+    >>> without_temporary(["data", "writing-1b4e28ba-2fa1-11d2-883f-0016d3cca427", "_other", "a"])
+    ['data']
+    >>> without_temporary([".tmp", "_writing"])
+    ['.tmp', '_writing']
+    """
+    if _FILE.fullmatch(names[-1]):
+        names = names[:-1]
+    for i, name in enumerate(names):
+        if _FOLDER.fullmatch(name):
+            return names[:i]
+    return names

@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file
+from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file, temporary_name
 from iceberg_pyspark.storage.files.syncs import sync
-from iceberg_pyspark.storage.files.temporary_names import temporary_name
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

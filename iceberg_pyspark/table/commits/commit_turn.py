@@ -21,7 +21,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 
-from iceberg_pyspark.storage.files.user_folder import user_folder
+from iceberg_pyspark.storage.files.cache import user_folder
 
 _FOLDER = "iceberg-pyspark-locks"
 # names share files to keep the folder small; names with the same file only wait for each other

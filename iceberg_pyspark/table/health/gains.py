@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.catalogs.catalog_properties import shown_properties
-from iceberg_pyspark.catalogs.configuration import configured_properties, default_name
+from iceberg_pyspark.catalogs.catalog_properties import (
+    configured_properties,
+    default_name,
+    shown_properties,
+)
 from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.condition_text import sql_string
 from iceberg_pyspark.spec.table_properties import DELETE_GRANULARITY

@@ -50,7 +50,7 @@ from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import is_local
-from iceberg_pyspark.storage.scan_credentials import opened_for_scan
+from iceberg_pyspark.storage.open_storage import opened_for_scan
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.row_deletes import deleted_before
 from iceberg_pyspark.table.reading.row_stream import RowStream

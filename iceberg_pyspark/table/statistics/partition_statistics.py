@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import value_of
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.formats.locations import location_provider, partition_statistics_file_name

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from iceberg_pyspark.catalogs.configuration import configured_properties
+from iceberg_pyspark.catalogs.catalog_properties import configured_properties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.command_line.application import app

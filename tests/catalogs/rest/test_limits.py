@@ -21,11 +21,7 @@ from iceberg_pyspark.catalogs.rest.rest_session import (
 )
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
-from iceberg_pyspark.storage.credentials import (
-    credential_renewal,
-    remote_signing,
-    table_services,
-)
+from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing, table_services
 from iceberg_pyspark.storage.credentials.remote_signing import RemoteSigning
 from tests.support.stalling_server import (
     OK,

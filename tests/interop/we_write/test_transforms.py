@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.arrow_schemas import scalar_of, to_arrow_schema
 from iceberg_pyspark.expressions.binding import bind_column
 from iceberg_pyspark.expressions.json import predicate_to_json
 from iceberg_pyspark.expressions.predicates import (

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.arrow_schemas import arrow_type
-from iceberg_pyspark.arrow.scalars import value_of
-from iceberg_pyspark.arrow.write.column_transforms import transform_array
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, value_of
+from iceberg_pyspark.arrow.write.partition_batches import transform_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,

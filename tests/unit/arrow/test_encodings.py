@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
-from iceberg_pyspark.arrow.write import batch_pieces
+from iceberg_pyspark.arrow.write import write_files
 from iceberg_pyspark.arrow.write.cast_to_table_schema import (
     check_write_schema,
     compile_cast_to_table_schema,
@@ -374,14 +374,14 @@ def letters(value: Any) -> int:
 def test_pieces_are_small_however_they_are_encoded(
     type_: pa.DataType, name: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_pieces, "_MAX_BYTES", 10_000)
+    monkeypatch.setattr(write_files, "_MAX_BYTES", 10_000)
     array = long_of(type_, 200)
     if name == "struct":
         array = pa.StructArray.from_arrays([array], ["x"])
     elif name == "list":
         array = pa.ListArray.from_arrays(pa.array(range(201), pa.int32()), array)
     batch = pa.record_batch({"c": array}).slice(3)
-    result = list(batch_pieces.pieces(batch))
+    result = list(write_files.pieces(batch))
     assert pa.Table.from_batches(result).to_pylist() == batch.to_pylist()
     assert 6 < len(result) < 30
     assert max(letters(p.column(0).to_pylist()) for p in result) <= 10_000

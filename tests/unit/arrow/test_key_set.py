@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.arrow_schemas import arrow_type
-from iceberg_pyspark.arrow.read import key_set
-from iceberg_pyspark.arrow.read.key_set import KeySet
-from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, scalar_of
+from iceberg_pyspark.arrow.read import equality_deletes
+from iceberg_pyspark.arrow.read.equality_deletes import KeySet
 from iceberg_pyspark.spec.types import PrimitiveType
 from tests.support.strategies import PRIMITIVE_TYPES, nullable
 
@@ -34,7 +33,7 @@ def identity(value: Any) -> Any:
 @given(st.data())
 def test_a_key_set_is_a_set_of_tuples(few_keys: int, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_set, "_FEW_KEYS", few_keys)
+        patch.setattr(equality_deletes, "_FEW_KEYS", few_keys)
         check_key_set(data)
 
 
@@ -59,10 +58,10 @@ def test_no_columns_hold_no_rows(type_: pa.DataType) -> None:
 def test_colliding_keys_are_found_exactly(
     type_: pa.DataType, all_collide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
-    monkeypatch.setattr(key_set, "_HASHED_ROWS", 7)
+    monkeypatch.setattr(equality_deletes, "_FEW_KEYS", 1)
+    monkeypatch.setattr(equality_deletes, "_HASHED_ROWS", 7)
     if all_collide:
-        monkeypatch.setattr(key_set, "_HASH_FACTOR", 0)
+        monkeypatch.setattr(equality_deletes, "_HASH_FACTOR", 0)
     keys = [None, "", "\0", "\0\0", *(f"key {i}" for i in range(50))]
     probes = pa.array(["skipped", *keys, "key 50", "key", "\0\0\0"], type_).slice(1)
     membership = KeySet([pa.array(keys, type_)]).contains([probes])
@@ -70,6 +69,6 @@ def test_colliding_keys_are_found_exactly(
 
 
 def test_null_matches_only_a_null_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
+    monkeypatch.setattr(equality_deletes, "_FEW_KEYS", 1)
     membership = KeySet([pa.array(["", "a"])]).contains([pa.array([None, "", "b"])])
     assert membership.tolist() == [False, True, False]

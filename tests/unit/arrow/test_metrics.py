@@ -22,13 +22,13 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.schema import Schema as OtherSchema
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, stored_arrow_schema
-from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
-from iceberg_pyspark.arrow.metrics.column_metrics import (
+from iceberg_pyspark.arrow.column_metrics import (
     FileMetrics,
     MetricsCollector,
     high_cut,
     metric_leaves,
 )
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (
     BinaryType,

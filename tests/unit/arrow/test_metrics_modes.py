@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.arrow.metrics.column_metrics import (
+from iceberg_pyspark.arrow.column_metrics import (
     DEFAULT,
     NONE,
     MetricsMode,

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_field, to_arrow_schema
+from iceberg_pyspark.arrow.write.imported_files import written_partition
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.arrow.write.written_parquet import written_partition
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, sample_of, sorted_rows
-from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
-from iceberg_pyspark.arrow.write.space_filling_curves import hilbert, z_order
+from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy, hilbert, z_order
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.transforms import IdentityTransform

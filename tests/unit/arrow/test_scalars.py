@@ -3,8 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.arrow_schemas import arrow_type
-from iceberg_pyspark.arrow.scalars import scalar_of, value_of
+from iceberg_pyspark.arrow.arrow_schemas import arrow_type, scalar_of, value_of
 from iceberg_pyspark.spec.types import (
     DateType,
     IntegerType,

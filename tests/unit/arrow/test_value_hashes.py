@@ -10,8 +10,7 @@ import mmh3
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
-from iceberg_pyspark.arrow.scalars import value_of
+from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema, value_of
 from iceberg_pyspark.arrow.value_hashes import is_hashable, value_hashes
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec import types

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics
+from iceberg_pyspark.arrow.column_metrics import FileMetrics
+from iceberg_pyspark.arrow.write.imported_files import written_metrics, written_partition
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.arrow.write.written_parquet import written_metrics, written_partition
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import parse_transform

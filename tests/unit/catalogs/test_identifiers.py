@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.catalogs.identifiers import check_folder_name, split_catalog
+from iceberg_pyspark.catalogs.catalog import check_folder_name, split_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.sql_text.names import is_path, parse_levels
 

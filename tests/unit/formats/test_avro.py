@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.formats.avro.avro import parse_avro, write_avro
-from iceberg_pyspark.formats.encoding import decoded_size
+from iceberg_pyspark.formats.encoding import decoded_files
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
@@ -162,8 +162,8 @@ def test_block_that_decompresses_beyond_the_limit_is_refused(
 ) -> None:
     file = bomb(codec)
     assert len(list(parse_avro(file, "f").records())) == 1
-    monkeypatch.setattr(decoded_size, "MEMORY_FLOOR", 1_000_000)
-    monkeypatch.setattr(decoded_size, "MEMORY_PER_BYTE", 0)
+    monkeypatch.setattr(decoded_files, "MEMORY_FLOOR", 1_000_000)
+    monkeypatch.setattr(decoded_files, "MEMORY_PER_BYTE", 0)
     with pytest.raises(InvalidMetadataError, match=r"f: .*more than 1,000,000 bytes"):
         list(parse_avro(file, "f").records())
 

@@ -1,4 +1,4 @@
-from iceberg_pyspark.formats.encoding.decoded_cache import DecodedCache
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
-from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.objects.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.credentials.renewed import Renewed
+from iceberg_pyspark.storage.credentials.credential_renewal import Renewed
 
 
 class Tokens:

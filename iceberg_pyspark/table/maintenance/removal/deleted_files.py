@@ -12,8 +12,7 @@ from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.storage.files.bulk_deletion import delete_files, files_per_request
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.own_folders import OwnFolders
 
 DeletedFile = Literal["deleted", "outside", "failed"]

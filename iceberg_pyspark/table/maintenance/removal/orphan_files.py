@@ -18,10 +18,9 @@ from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, without_temporary
 from iceberg_pyspark.storage.files.local import is_local, local_path
 from iceberg_pyspark.storage.files.places import is_below, store_of
-from iceberg_pyspark.storage.files.temporary_names import without_temporary
 from iceberg_pyspark.storage.own_folders import is_metadata_file
 from iceberg_pyspark.table.maintenance.removal.expired_files import (
     files_of_snapshots,

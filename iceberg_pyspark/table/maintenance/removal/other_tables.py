@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, LocatingCatalog
 from iceberg_pyspark.catalogs.hadoop.versions import is_version_file
-from iceberg_pyspark.catalogs.table_folders import own_folders
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location, own_folders
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.formats.metadata_files import read_any_metadata
 from iceberg_pyspark.redaction import get_logger

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.storage.files.temporary_names import temporary_name
+from iceberg_pyspark.storage.files.file_io import temporary_name
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
-from iceberg_pyspark.arrow.write.space_filling_curves import CURVES, Curve
+from iceberg_pyspark.arrow.write.row_order import CURVES, AlongCurve, Curve, RowOrder, SortedBy
 from iceberg_pyspark.changes.compatibility import check_sort_order
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec

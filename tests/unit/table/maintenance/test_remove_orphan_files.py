@@ -19,9 +19,8 @@ from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage.files.file_io import FileInfo
+from iceberg_pyspark.storage.files.file_io import FileInfo, temporary_name, writing_folder_name
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.storage.files.temporary_names import temporary_name, writing_folder_name
 from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions

@@ -1,8 +1,9 @@
-"""Computes the metrics of a Parquet data file for its manifest entry.
+"""Computes the metrics of a data file for its manifest entry: from its footer, or from its rows.
 
 Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most metrics
-come from the footer of the written file. Two come from the rows during the write: NaN counts, and
-bounds of strings that are too long for Parquet's statistics. The properties
+of a Parquet file come from its footer. Two come from the rows during the write: NaN counts, and
+bounds of strings that are too long for Parquet's statistics. For formats without metrics in the
+footer all come from the rows; column sizes and split offsets are then unknown. The properties
 `write.metadata.metrics.*`, which are Java's, choose the metrics of each column; the specification
 leaves the choice to the writer.
 """
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.arrow_schemas import stored_schema
+from iceberg_pyspark.arrow.arrow_schemas import stored_schema, value_of
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_properties import (
@@ -27,7 +28,15 @@ from iceberg_pyspark.spec.table_properties import (
     METRICS_DEFAULT,
     METRICS_MAX_INFERRED,
 )
-from iceberg_pyspark.spec.types import PrimitiveType, Type, children_of
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DoubleType,
+    FloatType,
+    PrimitiveType,
+    StringType,
+    Type,
+    children_of,
+)
 from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
@@ -174,10 +183,10 @@ class MetricsCollector:
     def observe(self, row_group: pa.Table) -> None:
         """Take NaN counts and bounds of long texts from the row group that is written next."""
         for leaf in self._floats:
-            nans = pc.sum(pc.is_nan(leaf_column(row_group, leaf))).as_py()
+            nans = pc.sum(pc.is_nan(_leaf_column(row_group, leaf))).as_py()
             self._nan_counts[leaf.field_id] += nans or 0
         for leaf in self._texts:
-            column = leaf_column(row_group, leaf)
+            column = _leaf_column(row_group, leaf)
             if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
                 bounds = pc.min_max(column.cast(pa.large_binary())).as_py()
                 self._long_texts[self._row_groups, leaf.index] = (bounds["min"], bounds["max"])
@@ -206,7 +215,7 @@ class MetricsCollector:
                 continue
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
                 known_bounds.append((leaf, bounds))
-        lower, upper = serialized_bounds(known_bounds)
+        lower, upper = _serialized_bounds(known_bounds)
         metrics = FileMetrics(
             record_count=footer.num_rows,
             column_sizes=sizes,
@@ -270,7 +279,7 @@ def _leaves(
             yield f.field_id, f.type, (*path, f.name), repeated
 
 
-def leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
+def _leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
     """Return a column outside lists and maps; values are null where an enclosing struct is null."""
     column = table.column(leaf.path[0])
     return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
@@ -309,7 +318,7 @@ def _value(type_: types.Type, raw: Any, *, least: bool) -> Any:
             return raw
 
 
-def serialized_bounds(
+def _serialized_bounds(
     bounds: Iterable[tuple[Leaf, tuple[Any, Any]]],
 ) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """Return the lower and the upper bounds of columns by field id, those that exist."""
@@ -356,3 +365,71 @@ def _next_text(prefix: str) -> str | None:
 def _next_bytes(prefix: bytes) -> bytes | None:
     incrementable = prefix.rstrip(b"\xff")
     return incrementable[:-1] + bytes([incrementable[-1] + 1]) if incrementable else None
+
+
+class RowMetrics:
+    """A collector of one file's metrics from its rows."""
+
+    def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
+        self._leaves = [leaf for leaf in metric_leaves(schema, properties) if leaf.counts]
+        self._record_count = 0
+        self._nulls = {leaf.field_id: 0 for leaf in self._leaves}
+        self._nans = {leaf.field_id: 0 for leaf in self._leaves if _is_float(leaf)}
+        self._bounds: dict[int, tuple[Any, Any]] = {}
+
+    def observe(self, rows: pa.Table) -> None:
+        """Add rows of the file to the metrics."""
+        self._record_count += rows.num_rows
+        for leaf in self._leaves:
+            column = _leaf_column(rows, leaf)
+            self._nulls[leaf.field_id] += column.null_count
+            if _is_float(leaf):
+                nan = pc.is_nan(column)
+                nans = pc.sum(nan).as_py() or 0
+                self._nans[leaf.field_id] += nans
+                if nans:
+                    column = column.filter(pc.invert(nan))
+            if leaf.bounds and (bounds := _least_and_greatest(leaf, column)) is not None:
+                low, high = self._bounds.get(leaf.field_id, bounds)
+                self._bounds[leaf.field_id] = (min(low, bounds[0]), max(high, bounds[1]))
+
+    def finish(self) -> FileMetrics:
+        """Return the metrics of the file; call this method after all rows were observed."""
+        lower, upper = _serialized_bounds(
+            (leaf, self._bounds[leaf.field_id])
+            for leaf in self._leaves
+            if leaf.field_id in self._bounds
+        )
+        return FileMetrics(
+            record_count=self._record_count,
+            column_sizes={},
+            value_counts={leaf.field_id: self._record_count for leaf in self._leaves},
+            null_value_counts=self._nulls,
+            nan_value_counts=self._nans,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            split_offsets=(),
+        )
+
+
+def _is_float(leaf: Leaf) -> bool:
+    return isinstance(leaf.type, FloatType | DoubleType)
+
+
+def _least_and_greatest(leaf: Leaf, column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    if isinstance(leaf.type, StringType | BinaryType):
+        # the texts of a column may together exceed 32-bit offsets
+        column = column.cast(pa.large_binary())
+    extremes = pc.min_max(column)
+    if not extremes["min"].is_valid:
+        return None
+    low, high = (
+        value_of(leaf.type, extremes["min"]),
+        value_of(leaf.type, extremes["max"]),
+    )
+    if isinstance(leaf.type, StringType):
+        return low.decode(), high.decode()
+    if _is_float(leaf):
+        # the bounds of a zero cover zeros of both signs
+        return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    return low, high

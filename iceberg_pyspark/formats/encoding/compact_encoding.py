@@ -1,6 +1,9 @@
-"""Thrift's compact protocol, in which Parquet writes footers and page headers: a reader of structs.
+"""Integers of variable length, and Thrift's compact protocol, which is made of them.
 
-Values that nobody asks for are skipped. Damaged bytes raise `ValueError` or `IndexError`.
+An integer has seven bits in each byte, the lowest first, as in Avro and Thrift. Signed numbers are
+written in zigzag order: 0, -1, 1, -2, ... The reader of structs skips values that nobody asks for:
+Parquet writes footers and page headers in this protocol. Damaged bytes raise `ValueError` or
+`IndexError`.
 """
 
 from __future__ import annotations
@@ -8,7 +11,38 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from iceberg_pyspark.formats.encoding.varints import read_signed, read_unsigned
+
+def read_unsigned(data: bytes | memoryview, offset: int) -> tuple[int, int]:
+    """Return a number and the offset after it.
+
+    Raise `ValueError` for more than 64 bits, and `IndexError` if the data ends before the number.
+    """
+    number = shift = 0
+    while (byte := data[offset]) >= 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        offset += 1
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+    return number | byte << shift, offset + 1
+
+
+def read_signed(data: bytes | memoryview, offset: int) -> tuple[int, int]:
+    """Return a number in zigzag order and the offset after it; raise as `read_unsigned` does."""
+    number, offset = read_unsigned(data, offset)
+    return (number >> 1) ^ -(number & 1), offset
+
+
+def write_signed(number: int) -> bytes:
+    """Return the bytes of a number of at most 64 bits, in zigzag order."""
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
 
 LIST, STRUCT = 9, 12
 """The kinds of fields that a caller reads by itself."""

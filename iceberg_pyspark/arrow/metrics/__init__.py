@@ -1,1 +1,0 @@
-"""Column metrics: counts and bounds."""
