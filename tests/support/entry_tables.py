@@ -161,50 +161,37 @@ def inheriting(row: Row) -> Row:
     return {**row, **numbers(ADDED, None, None), "first_row_id": None}
 
 
-def data(name: str, status: int, number: int) -> Row:
-    """Return the row of the data file D1, D2, ... that snapshot `number` added."""
+def _file(name: str, status: int, number: int, content: int, kind: str, **fields: Any) -> Row:
     return {
         **numbers(status, number, number),
-        "content_type": DATA,
-        "location": f"data/{name}.parquet",
-        "file_format": "parquet",
-        "record_count": RECORDS[name],
+        "content_type": content,
+        "location": f"data/{name}.{kind}",
+        "file_format": kind,
         "file_size_in_bytes": 100,
         "partition_spec_id": 0,
-        "sort_order_id": 0,
-        "first_row_id": FIRST_ROW_IDS[name],
+        **fields,
     }
+
+
+def data(name: str, status: int, number: int) -> Row:
+    """Return the row of the data file D1, D2, ... that snapshot `number` added."""
+    values = {"record_count": RECORDS[name], "first_row_id": FIRST_ROW_IDS[name]}
+    return _file(name, status, number, DATA, "parquet", sort_order_id=0, **values)
 
 
 def vector(name: str, of: str, positions: Iterable[int], status: int, number: int) -> Row:
     """Return the row of a data file's deletion vector."""
     blob = encode_deletion_vector(positions)
-    return {
-        **numbers(status, number, number),
-        "content_type": VECTOR,
-        "location": f"data/{name}.puffin",
-        "file_format": "puffin",
-        "record_count": len(list(positions)),
-        "file_size_in_bytes": 4 + len(blob),
-        "partition_spec_id": 0,
-        "referenced_file": f"data/{of}.parquet",
-        "deletion_vector.offset": 4,
-        "deletion_vector.size_in_bytes": len(blob),
-    }
+    place = {"deletion_vector.offset": 4, "deletion_vector.size_in_bytes": len(blob)}
+    values = {"record_count": len(list(positions)), "file_size_in_bytes": 4 + len(blob)}
+    target = f"data/{of}.parquet"
+    row = _file(name, status, number, VECTOR, "puffin", referenced_file=target, **values)
+    return {**row, **place}
 
 
 def equality(name: str, status: int, number: int) -> Row:
     """Return the row of an equality delete file."""
-    return {
-        **numbers(status, number, number),
-        "content_type": EQUALITY,
-        "location": f"data/{name}.parquet",
-        "file_format": "parquet",
-        "record_count": 1,
-        "file_size_in_bytes": 100,
-        "partition_spec_id": 0,
-        "equality_ids": [1],
-    }
+    return _file(name, status, number, EQUALITY, "parquet", record_count=1, equality_ids=[1])
 
 
 def leaf_of(name: str, leaf: Leaf, status: int, number: int, **more: Any) -> Row:
