@@ -27,13 +27,17 @@ _SETTING = "spark.hadoop.hive.server2.thrift"
 _SECONDS_BETWEEN_LOOKS = 2
 
 
-def main() -> int:
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=int, default=10000, help="the port to listen on")
-    options = parser.parse_args()
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    options = parse_arguments(argv)
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     _keep_classes()
@@ -79,4 +83,4 @@ def _start(spark: SparkSession) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.catalog_properties import configured_names, config
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.read_options import parse_read_options, parse_write_options
 from iceberg_pyspark.spec.table_properties import KNOWN_PROPERTIES
-from jobs import ingest, maintain
+from jobs import ingest, maintain, thrift_server
 from tests.support import figures, reference_pages
 from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, commands_of, name_of
 
@@ -35,7 +35,11 @@ def parse_maintenance(words: list[str]) -> None:
     job.commands[words[0]].make_context(words[0], words[1:])
 
 
-JOBS = {"jobs/ingest.py": ingest.parse_arguments, "jobs/maintain.py": parse_maintenance}
+JOBS = {
+    "jobs/ingest.py": ingest.parse_arguments,
+    "jobs/maintain.py": parse_maintenance,
+    "jobs/thrift_server.py": thrift_server.parse_arguments,
+}
 WITH_JOBS = [page for page in PAGES if commands_of(page, "spark-submit")]
 WITH_CONFIGURATIONS = [p for p in PAGES if any(b.language == "yaml" for b in blocks_of(p))]
 SHOWN_BY_USE = {"path", "paths", "table"}  # set by load() and save()
