@@ -245,7 +245,7 @@ def test_errors_are_of_the_class_that_java_gives(lake: Oracle, statement: str) -
 
 
 @pytest.mark.nightly
-def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle) -> None:
+def test_errors_that_java_leaves_to_the_jvm_have_our_message(lake: Oracle) -> None:
     lake.sql("create table if not exists java_hadoop.both.there (id int) using iceberg")
     assert error_of(lake, "drop namespace lake.both") == ("AnalysisException", "SCHEMA_NOT_EMPTY")
     for statement, kind, message in (

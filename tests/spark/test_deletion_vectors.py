@@ -325,7 +325,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
 
 
 @pytest.mark.nightly
-def test_where_executors_reach_no_file_the_driver_reads(
+def test_driver_reads_deletes_that_executors_cannot_reach(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = sevenths(session)

@@ -200,9 +200,7 @@ def text_of(action: Callable[[], object]) -> str:
 
 
 @cases("name", fast=OF_EVERY_STEP, nightly=[n for n in AS_FORMAT if n not in OF_EVERY_STEP])
-def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line(
-    lake: Lake, name: str
-) -> None:
+def test_error_without_install_is_in_the_first_line_of_spark(lake: Lake, name: str) -> None:
     """Spark puts a prefix before the message, and one more line before it if a task failed."""
     # Cloned sessions, which cache tables for other tests, still have Iceberg installed.
     say_errors_as_before()
@@ -221,7 +219,7 @@ def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", OF_EVERY_STEP)
-def test_where_iceberg_is_installed_the_portable_path_says_it_first(
+def test_error_of_the_portable_path_begins_with_the_message(
     lake: Lake, installed: IcebergSession, name: str
 ) -> None:
     failure = FAILURES[name]
@@ -243,7 +241,9 @@ def test_error_of_a_native_write_begins_with_the_message(
 
 
 @pytest.mark.parametrize("name", IN_SQL)
-def test_sql_says_it_first(lake: Lake, installed: IcebergSession, name: str) -> None:
+def test_error_in_sql_begins_with_the_message(
+    lake: Lake, installed: IcebergSession, name: str
+) -> None:
     failure = FAILURES[name]
     _, message = error_of(lambda: failure.plain(lake))
     native = failure.native

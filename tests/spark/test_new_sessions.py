@@ -189,7 +189,7 @@ def test_child_session_keeps_iceberg_after_its_parent_uninstalls(lake: IcebergSe
     install(child).uninstall()
 
 
-def test_where_extensions_cannot_be_replaced_a_session_has_it_with_its_first_catalog(
+def test_new_session_gets_iceberg_with_its_first_catalog(
     lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = lake.spark.newSession()

@@ -532,7 +532,7 @@ def test_few_deletes_are_broadcast_and_many_are_not(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("reached", ["none", "some"])
-def test_where_executors_reach_no_file_the_driver_reads(
+def test_driver_reads_deletes_that_executors_cannot_reach(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, reached: str
 ) -> None:
     table = sevenths(session)

@@ -171,7 +171,7 @@ def test_a_session_without_iceberg_has_its_own_parser(
 
 
 @pytest.mark.nightly
-def test_where_spark_keeps_its_parser_the_session_takes_the_statements(
+def test_session_runs_statements_if_the_parser_cannot_be_replaced(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create_table(spark, lake, "taken")

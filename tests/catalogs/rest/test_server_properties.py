@@ -442,7 +442,7 @@ def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("pointer", ["http://127.0.0.1:1/trees/main/snapshot/events", None])
-def test_where_no_metadata_file_tells_the_store_the_warehouse_does(
+def test_store_without_a_metadata_location_is_that_of_the_warehouse(
     properties: dict[str, str], is_known: bool, pointer: str | None
 ) -> None:
     """Nessie's `metadata-location` is a URL of the server; other servers send none."""

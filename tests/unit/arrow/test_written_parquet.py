@@ -85,7 +85,7 @@ def test_zeros_bound_zeros_of_either_sign(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("statistics", [True, False])
-def test_where_nan_is_not_ruled_out_nothing_is_claimed(tmp_path: Path, statistics: bool) -> None:
+def test_nan_counts_are_unknown_if_nan_is_possible(tmp_path: Path, statistics: bool) -> None:
     # pyarrow writes no bounds for a column chunk of NaNs.
     second: list[float | None] = [math.nan, math.nan] if statistics else [2.0]
     groups: tuple[list[float | None], ...] = ([1.0], second)

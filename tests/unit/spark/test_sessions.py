@@ -170,9 +170,7 @@ def test_a_session_that_was_uninstalled_leaves_nothing(record: Record, jvm: Jvm)
     assert record.install(Bridge(jvm, "a-1")).catalogs.states._states.max_size != 7
 
 
-def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
-    record: Record, jvm: Jvm
-) -> None:
+def test_collected_sessions_are_restored_with_their_catalogs(record: Record, jvm: Jvm) -> None:
     count = MAX_RECENT_SESSIONS + 3
     catalogs = [record.install(Bridge(jvm, f"a-{n}")).catalogs for n in range(count)]
     gc.collect()

@@ -332,7 +332,7 @@ def test_an_empty_transaction_changes_nothing() -> None:
     assert t.loaded.metadata_location == before
 
 
-def test_where_a_table_reads_is_its_own_store_unless_the_configuration_says_else() -> None:
+def test_table_reads_its_own_store_by_default() -> None:
     moved = LoadedTable(
         identifier=IDENTIFIER,
         metadata=replace(commit_table().metadata, location="file:///w/t"),

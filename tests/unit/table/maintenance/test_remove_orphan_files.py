@@ -318,7 +318,7 @@ def test_unreadable_manifest_removes_no_file(tmp_path: Path) -> None:
     assert Path(actual).exists()
 
 
-def test_where_a_store_does_not_say_how_old_a_file_is_it_stays(tmp_path: Path) -> None:
+def test_file_of_unknown_age_is_not_an_orphan(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     stray(table, "data/x")
 

@@ -262,7 +262,7 @@ def test_a_view_in_the_folder_keeps_its_metadata(tmp_path: Path, operation: str)
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_where_it_is_not_known_what_another_needs_nothing_goes(
+def test_no_file_is_removed_if_another_table_cannot_be_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_there: bool
 ) -> None:
     table, [other] = renamed_and_recreated(tmp_path)
