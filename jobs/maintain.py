@@ -25,12 +25,8 @@ from iceberg_pyspark.command_line.maintain import add_procedures
 from iceberg_pyspark.command_line.output import Output
 from iceberg_pyspark.command_line.terminal_session import spark_errors
 from iceberg_pyspark.spark.procedures.call_statement import RUNS
-from iceberg_pyspark.table.maintenance.procedures import (
-    CREATE_CHANGELOG_VIEW,
-    PROCEDURES,
-    Interface,
-    Procedure,
-)
+from iceberg_pyspark.table.maintenance.procedure_parts import Interface, Procedure
+from iceberg_pyspark.table.maintenance.procedures import CREATE_CHANGELOG_VIEW, PROCEDURES
 from iceberg_pyspark.table.progress import Progress
 
 app = typer.Typer(

@@ -29,8 +29,7 @@ from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, older_path, scheme_of
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
-from iceberg_pyspark.spec.snapshots import with_paths
-from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
+from iceberg_pyspark.spec.snapshots import SnapshotsOfRefs, with_paths
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import ROOT_MANIFESTS

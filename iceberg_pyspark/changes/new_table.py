@@ -21,9 +21,9 @@ from itertools import count
 
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.column_properties import name_mapping_property
 from iceberg_pyspark.changes.compatibility import check_spec
 from iceberg_pyspark.changes.fresh_ids import fresh_ids, mapped_ids, with_ids
+from iceberg_pyspark.changes.property_changes import name_mapping_property
 from iceberg_pyspark.changes.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.changes.updates import (
     LAST_ADDED,

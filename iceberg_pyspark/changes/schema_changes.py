@@ -14,10 +14,10 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from iceberg_pyspark.changes.apply_schemas import same_schema
 from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.column_properties import column_property_updates
 from iceberg_pyspark.changes.compatibility import check_schema
 from iceberg_pyspark.changes.default_literals import default_from_literal
 from iceberg_pyspark.changes.fresh_ids import renumber, type_with_fresh_ids
+from iceberg_pyspark.changes.property_changes import column_property_updates
 from iceberg_pyspark.changes.requirements import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,

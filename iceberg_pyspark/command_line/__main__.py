@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line of this process, and exit with a code of `exit_codes.py`."""
+    """Run the command line of this process, and exit with a code of `group.py`."""
     try:
         import typer  # noqa: F401, PLC0415 - an optional dependency
     except ImportError:

@@ -14,7 +14,6 @@ from iceberg_pyspark.command_line import (
     describe,
     health,
     maintain,
-    property_commands,
     run_sql,
     scan_command,
 )
@@ -166,4 +165,4 @@ app.add_typer(change_tables.drop_app, name="drop")
 app.command()(change_tables.rename)
 app.command()(change_tables.register)
 app.add_typer(maintain.maintain_app, name="maintain")
-app.add_typer(property_commands.properties_app, name="properties")
+app.add_typer(change_tables.properties_app, name="properties")

@@ -1,4 +1,4 @@
-"""Parses the command line, and prints errors.
+"""Parses the command line, and prints errors; the exit codes of `iceberg-py` and of the jobs.
 
 Options of `iceberg-py` itself, such as `--catalog` and `--json`, may be before or after the
 command. Every error is one line on standard error.
@@ -9,16 +9,60 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
 from iceberg_pyspark.command_line.output import Output
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.errors import (
+    AlreadyExistsError,
+    CatalogUnavailableError,
+    CommitError,
+    CommitStateUnknownError,
+    IcebergError,
+    InvalidRequestError,
+    NotAuthorizedError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.redaction import get_logger
+
+
+class ExitCode(IntEnum):
+    """The exit codes; docs/guide/command-line.md says when to run again."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_REQUEST = 2
+    NOT_FOUND = 3
+    ALREADY_EXISTS = 4
+    NOT_AUTHORIZED = 5
+    UNAVAILABLE = 6
+    CONFLICT = 7
+    UNKNOWN = 8
+    DAMAGED = 9
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
+    (NotFoundError, ExitCode.NOT_FOUND),
+    (AlreadyExistsError, ExitCode.ALREADY_EXISTS),
+    (NotAuthorizedError, ExitCode.NOT_AUTHORIZED),
+    (CatalogUnavailableError, ExitCode.UNAVAILABLE),
+    (CommitStateUnknownError, ExitCode.UNKNOWN),
+    (CommitError, ExitCode.CONFLICT),
+    (InvalidRequestError, ExitCode.WRONG_REQUEST),
+    (UnsupportedFeatureError, ExitCode.WRONG_REQUEST),
+)
+
+
+def _code_of(error: Exception) -> ExitCode:
+    """Return the exit code for an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+
 
 ERROR_LOGGER = __name__
 """The logger of the tracebacks of errors, at level DEBUG."""
@@ -93,7 +137,7 @@ def exit_code_of(run: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", ExitCode.INTERRUPTED)
     except IcebergError as e:
-        return _fail(str(e), code_of(e))
+        return _fail(str(e), _code_of(e))
     except Exception as e:  # noqa: BLE001 - no traceback reaches a terminal unless asked for
         if (usage := getattr(e, "format_message", None)) is not None:
             return _fail(f"{usage()} (see {_help_of(e)})", ExitCode.WRONG_REQUEST)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iceberg_pyspark.command_line.exit_codes import ExitCode
+from iceberg_pyspark.command_line.group import ExitCode
 from iceberg_pyspark.command_line.invocation import invocation_of
 from iceberg_pyspark.command_line.output import Output, TableName
 from iceberg_pyspark.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.table.health.examine import TableHealth
+    from iceberg_pyspark.table.health.health_report import TableHealth
 
 
 def health(

@@ -1,20 +1,270 @@
 """Renders a health report as one HTML page without external resources.
 
-Names and values come from metadata of possibly untrusted writers, and are escaped.
+Names and values come from metadata of possibly untrusted writers, and are escaped. matplotlib draws
+the plots; its SVG needs no script, and text stays text in the fonts of the page. Colours come from
+the style of the page, so one page suits light and dark themes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
-from iceberg_pyspark.command_line.health_plots import plots
 from iceberg_pyspark.display import printable, utc_text
-from iceberg_pyspark.table.health.report_text import Section, number_text, sections, size_text
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.table.health.report_text import (
+    Section,
+    count_range,
+    number_text,
+    sections,
+    size_range,
+    size_text,
+)
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.table.health.examine import TableHealth
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from iceberg_pyspark.table.health.health_report import TableHealth
+
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_INK, _BAR, _WARN, _GRID = "#010101", "#020202", "#030303", "#040404"
+_COLOURS = {
+    _INK: "var(--ink)",
+    _BAR: "var(--bar)",
+    _WARN: "var(--warn)",
+    _GRID: "var(--grid)",
+}
+"""The placeholder colours that matplotlib uses, and the page's colours that replace them."""
+_LABEL = 32
+_BARS = 15
+_WIDTH = 9.6
+_TIMES = 5
+_DAY_MS = 86_400_000
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 10,
+    "text.color": _INK,
+    "axes.edgecolor": _GRID,
+    "axes.labelcolor": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "grid.color": _GRID,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A plot; `section` is the title of the table with the same figures."""
+
+    section: str
+    title: str
+    description: str
+    svg: str
+
+
+def plots(health: TableHealth) -> Iterator[Plot]:
+    """Yield the plots that have figures; raise `InvalidRequestError` without matplotlib."""
+    try:
+        from matplotlib import rc_context  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise InvalidRequestError(
+            "the page of a health report needs matplotlib: "
+            "pip install 'iceberg-pyspark[health]', or leave --html out"
+        ) from None
+    with warnings.catch_warnings(), rc_context(_STYLE):
+        # matplotlib warns about letters missing in its font; the page's font draws these letters
+        warnings.simplefilter("ignore", UserWarning)
+        yield from _plots(health)
+
+
+def _plots(health: TableHealth) -> Iterator[Plot]:
+    sizes = health.file_sizes
+    if sizes.files:
+        yield _plot(
+            "Data files by size",
+            "How large data files are",
+            f"{sizes.files:,} data files in bars by size; {sizes.small_files:,} are smaller than "
+            f"{size_text(sizes.min_file_size)}; bars of these alone have another colour",
+            lambda axes: _bars(
+                axes,
+                [size_range(b) for b in sizes.files_by_size],
+                [b.files for b in sizes.files_by_size],
+                "data files",
+                [
+                    b.less_than is not None and b.less_than <= sizes.min_file_size
+                    for b in sizes.files_by_size
+                ],
+            ),
+        )
+    deletes = health.deletes
+    if deletes.data_files_with_deletes:
+        yield _plot(
+            "Data files by deletes",
+            "How many delete files a scan reads beside a data file",
+            f"{deletes.data_files_with_deletes:,} of {sizes.files:,} data files have deletes",
+            lambda axes: _bars(
+                axes,
+                [count_range(b) for b in deletes.files_by_deletes],
+                [b.files for b in deletes.files_by_deletes],
+                "data files",
+                [b.at_least > 0 for b in deletes.files_by_deletes],
+            ),
+        )
+    partitions = health.partitions
+    if partitions.count > 1:
+        bars = partitions.largest[:_BARS]
+        yield _plot(
+            "Partitions with most bytes",
+            "The largest partitions",
+            f"{len(bars)} of {partitions.count:,} partitions by their size",
+            lambda axes: _bars(
+                axes,
+                [_short(p.partition) for p in bars],
+                [p.bytes for p in bars],
+                "size",
+                [False] * len(bars),
+                size_text,
+            ),
+            rows=len(bars),
+        )
+    history = [s for s in health.snapshots.history if s.data_files is not None]
+    if len(history) > 1:
+        yield _plot(
+            "Growth",
+            "Data files and size over time",
+            f"{len(history)} snapshots; the table has grown from {history[0].data_files:,} to "
+            f"{history[-1].data_files:,} data files",
+            lambda axes: _labelled_lines(
+                axes,
+                [s.committed_at_ms for s in history],
+                [s.data_files or 0 for s in history],
+                [s.bytes for s in history],
+            ),
+        )
+
+
+def _plot(
+    section: str, title: str, description: str, draw: Callable[[Axes], None], *, rows: int = 9
+) -> Plot:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - an extra
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(_WIDTH, 0.6 + 0.24 * max(rows, 4)), layout="constrained")
+    FigureCanvasSVG(figure)
+    draw(figure.subplots())
+    return Plot(
+        section=section,
+        title=title,
+        description=description,
+        svg=_svg(figure, section, title, description),
+    )
+
+
+def _bars(
+    axes: Axes,
+    labels: Sequence[str],
+    values: Sequence[int],
+    unit: str,
+    is_bad: Sequence[bool],
+    text: Callable[[int], str] = lambda n: f"{n:,}",
+) -> None:
+    """Draw horizontal bars, the first at the top, each with its value."""
+    places = range(len(values))
+    colours = [_WARN if bad else _BAR for bad in is_bad]
+    bars = axes.barh(places, values, color=colours, height=0.7)
+    axes.bar_label(bars, [text(v) for v in values], padding=4)
+    axes.set_yticks(places, labels)
+    axes.invert_yaxis()
+    axes.set_xlabel(unit)
+    axes.set_xticks([])
+    axes.set_xlim(0, max(*values, 1) * 1.18)
+    axes.spines["bottom"].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def _labelled_lines(
+    axes: Axes, times_ms: Sequence[int], files: Sequence[int], sizes: Sequence[int | None]
+) -> None:
+    """Draw files on the left axis and bytes on the right axis, over time."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415 - an extra
+
+    axes.plot(times_ms, files, color=_BAR, marker="o", markersize=3)
+    axes.set_ylabel("data files")
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y")
+    # the times are milliseconds, because a wrong time may be outside of Python's range of dates
+    axes.xaxis.set_major_locator(MaxNLocator(_TIMES))
+    span = max(times_ms) - min(times_ms)
+    label_part = slice(0, 10) if span > _TIMES * _DAY_MS else slice(5, 19)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: utc_text(int(ms))[label_part]))
+    known_sizes = [size for size in sizes if size is not None]
+    if len(known_sizes) == len(sizes):
+        right = axes.twinx()
+        right.plot(times_ms, known_sizes, color=_WARN, linestyle="--")
+        right.set_ylim(bottom=0)
+        right.set_ylabel("size (dashed)")
+        right.yaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(int(size))))
+
+
+def _short(text: str) -> str:
+    label = printable(text)
+    return label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"
+
+
+def _svg(figure: Figure, section: str, title: str, description: str) -> str:
+    """Return a figure as an HTML element with unique ids, the page's colours, and no fixed size."""
+    svg = StringIO()
+    nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(svg, format="svg", metadata=nothing, transparent=True)
+    root = ElementTree.fromstring(svg.getvalue())
+    for parent in root.iter():
+        # matplotlib's style element would apply to the whole page
+        for element in parent.findall(f"{{{_SVG}}}style"):
+            parent.remove(element)
+    prefix = re.sub(r"\W+", "-", section.lower())
+    used_ids = set(re.findall(r"(?:url\(|=\")#([\w-]+)", svg.getvalue()))
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+        _adapt(element, prefix, used_ids)
+    for name in ("width", "height"):
+        root.attrib.pop(name, None)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{prefix}-title {prefix}-what")
+    for place, (name, text) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(name, id=f"{prefix}-{'what' if place else 'title'}")
+        element.text = text
+        root.insert(place, element)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _adapt(element: ElementTree.Element, prefix: str, used_ids: set[str]) -> None:
+    link = element.attrib.pop(_XLINK, None)
+    if link is not None:
+        element.set("href", link)
+    for name, value in list(element.attrib.items()):
+        if name == "id":
+            if value in used_ids:
+                element.set(name, f"{prefix}-{value}")
+            else:
+                del element.attrib[name]
+            continue
+        new_value = re.sub(r"(^|url\()#(?=[\w-]+\)?$|[\w-]+\))", rf"\1#{prefix}-", value)
+        for colour, variable in _COLOURS.items():
+            new_value = new_value.replace(colour, variable)
+        element.set(name, new_value)
+
 
 _CSS = """
 :root { --ink: #1f2933; --soft: #52606d; --paper: #ffffff;

@@ -13,15 +13,13 @@ from rich.console import Console
 
 from iceberg_pyspark.command_line.invocation import invocation_of, parse_property
 from iceberg_pyspark.command_line.output import COLUMNS, Output, group_rows
-from iceberg_pyspark.table.maintenance.procedures import (
-    ADD_FILES,
+from iceberg_pyspark.table.maintenance.procedure_parts import (
     DRY_RUN,
-    MAINTENANCE,
-    REMOVE_ORPHAN_FILES,
     Interface,
     Parameter,
     Procedure,
 )
+from iceberg_pyspark.table.maintenance.procedures import ADD_FILES, MAINTENANCE, REMOVE_ORPHAN_FILES
 from iceberg_pyspark.table.progress import Progress
 
 Run: TypeAlias = Callable[[typer.Context, Procedure, dict[str, Any], Progress], Any]

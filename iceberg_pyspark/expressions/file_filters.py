@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.evaluation import (
+    ValueRange,
+    compile_range_filter,
+    decode_bound,
+    evaluate,
+)
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -17,7 +22,6 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
 from iceberg_pyspark.expressions.rewriting import and_, or_, push_not
-from iceberg_pyspark.expressions.value_ranges import ValueRange, compile_range_filter, decode_bound
 from iceberg_pyspark.spec.manifests import DataFile, PartitionFieldSummary
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType

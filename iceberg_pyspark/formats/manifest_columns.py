@@ -30,12 +30,15 @@ from iceberg_pyspark.spec.entry_columns import (
     MetricMap,
     metric_column,
 )
-from iceberg_pyspark.spec.inheritance import (
+from iceberg_pyspark.spec.manifests import (
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestFile,
     first_inherited_row_id,
     inherited_sequence_number,
     takes_row_ids,
 )
-from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths, scheme_of
 from iceberg_pyspark.spec.types import (

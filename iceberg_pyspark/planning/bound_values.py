@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.expressions.value_ranges import decode_bound, java_uuid_key
+from iceberg_pyspark.expressions.evaluation import decode_bound, java_uuid_key
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.values import decimal_of
 

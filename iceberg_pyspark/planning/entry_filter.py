@@ -1,6 +1,6 @@
 """Filters the entries of a manifest by partition tuple and by metrics, as columns.
 
-Specification, "Scan Planning". Tests compare this module with `expressions/partition_values.py` and
+Specification, "Scan Planning". Tests compare this module with `expressions/evaluation.py` and
 `expressions/file_filters.py`, which evaluate single entries. An entry is dropped only if no row
 of its file can match.
 """
@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions import predicates
-from iceberg_pyspark.expressions.partition_values import evaluate_leaf
+from iceberg_pyspark.expressions.evaluation import evaluate_leaf, in_java_uuid_order
 from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or_, push_not
-from iceberg_pyspark.expressions.value_ranges import in_java_uuid_order
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import FileContent

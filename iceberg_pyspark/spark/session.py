@@ -41,7 +41,8 @@ from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
-from iceberg_pyspark.table.maintenance.procedures import DRY_RUN, MIGRATE, SNAPSHOT
+from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN
+from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT
 from iceberg_pyspark.table.progress import Progress, no_progress
 
 _log = get_logger(__name__)

@@ -38,7 +38,7 @@ from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.table_reference import resolve_table
+from iceberg_pyspark.table.table_catalog import resolve_table
 
 CATALOG_CLASS = "iceberg_pyspark"
 """The value of `spark.sql.catalog.<name>` that makes a catalog one of this package."""

@@ -1,12 +1,13 @@
 """Manifests, manifest entries and the files that they track, as Python values.
 
-Specification, "Manifests", "Manifest Lists". The Avro schemas are in `spec/avro_schemas.py`; the
-files are read and written by `formats/manifest_lists.py`, `formats/manifest_reader.py` and
-`formats/manifest_writer.py`. Scan planning handles entries as rows of an Arrow table
-(`formats/manifest_columns.py`); the objects of this module are what a commit adds, keeps and
-removes.
+Specification, "Manifests", "Manifest Lists" and "Sequence Number Inheritance". The Avro schemas are
+in `spec/avro_schemas.py`; the files are read and written by `formats/manifest_lists.py`,
+`formats/manifest_reader.py` and `formats/manifest_writer.py`. Scan planning handles entries as rows
+of an Arrow table (`formats/manifest_columns.py`); the objects of this module are what a commit
+adds, keeps and removes.
 
-The partition field summaries of a manifest. Specification, "Manifest Lists".
+A commit that is repeated writes a new manifest list and keeps its manifests: they leave out the
+values that only the finished commit knows, and the manifest list gives them.
 """
 
 from __future__ import annotations
@@ -266,3 +267,38 @@ def _summary(
 
 def _total_order(value: float) -> tuple[float, float]:
     return value, math.copysign(1.0, value)
+
+
+def inherited_sequence_number(
+    status: EntryStatus, manifest: ManifestFile, *, is_written: bool
+) -> int | None:
+    """Return the number of an entry whose own (field 3 or 4) is null; None if it must have one.
+
+    Without the field, as in version 1 (`is_written` is False), all numbers are 0. Otherwise only an
+    ADDED entry inherits: any other was in the table before the manifest.
+    """
+    if not is_written or manifest.sequence_number == 0:
+        return 0
+    return manifest.sequence_number if status is EntryStatus.ADDED else None
+
+
+def inherits_from_leaf(status: EntryStatus, *, in_root: bool) -> bool:
+    """Return whether an entry may leave out its snapshot id and numbers (proposal of version 4).
+
+    The entries of a root manifest have no parent to inherit from.
+    """
+    return status is EntryStatus.ADDED and not in_root
+
+
+def first_inherited_row_id(manifest: ManifestFile) -> int | None:
+    """Return the first row id of the first entry that has none; None if no entry inherits one.
+
+    Each such entry that is not DELETED takes as many ids as it has rows. Entries of deletes have no
+    rows of a table, and a manifest older than row lineage gives no ids.
+    """
+    return None if manifest.content is ManifestContent.DELETES else manifest.first_row_id
+
+
+def takes_row_ids(status: EntryStatus) -> bool:
+    """Return whether an entry without a first row id inherits one, if its manifest has ids."""
+    return status is not EntryStatus.DELETED

@@ -32,10 +32,12 @@ from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.snapshots import (
     MAIN,
+    KnownFirst,
     MetadataLogEntry,
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
+    SnapshotsOfRefs,
     metadata_log_entry_from_json,
     ref_from_json,
     ref_to_json,
@@ -45,7 +47,6 @@ from iceberg_pyspark.spec.snapshots import (
     snapshot_to_json,
     with_resolved_paths,
 )
-from iceberg_pyspark.spec.snapshots_of_refs import KnownFirst, SnapshotsOfRefs
 from iceberg_pyspark.spec.sorting import (
     UNSORTED,
     SortOrder,

@@ -1,7 +1,7 @@
 """A table: its metadata as of the last load or refresh, and all operations on it.
 
 Connects the layers below for Python users: `table/reading/table_scan.py` reads,
-`table/commits/commit_files.py` commits files, `table/commits/editable_table.py` changes metadata.
+`table/commits/commit_files.py` commits files, `table/commits/transaction.py` changes metadata.
 `load_table` returns a table; a table can also be created from the result of a catalog.
 """
 
@@ -45,12 +45,11 @@ from iceberg_pyspark.table.commits.commit import (
 )
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.editable_table import EditableTable
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import Rows, write_rows
-from iceberg_pyspark.table.commits.transaction import Transaction
+from iceberg_pyspark.table.commits.transaction import EditableTable, Transaction
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.health.examine import DEFAULT_TOP, TableHealth, examine
+from iceberg_pyspark.table.health.health_report import DEFAULT_TOP, TableHealth, examine
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.inspection import Inspection
 from iceberg_pyspark.table.metadata_tables.lookup import metadata_table

@@ -3,18 +3,35 @@
 `catalogs/` does the work; this module parses names, schemas and partitioning
 (`sql_text/schema_text.py`, `sql_text/ddl.py`), and applies the catalog's `table-default.*` and
 `table-override.*` properties to new tables.
+
+The name of a table leads to its catalog. A name with a `/` is a path. Otherwise the catalog is, in
+this order: the catalog that the caller names, the configured catalog whose name the table name
+starts with, the default catalog.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
-from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier, ViewCatalog
-from iceberg_pyspark.catalogs.catalog_properties import shown_properties
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedView,
+    Namespace,
+    TableIdentifier,
+    ViewCatalog,
+    split_catalog,
+)
+from iceberg_pyspark.catalogs.catalog_properties import (
+    configured_names,
+    default_name,
+    shown_properties,
+)
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.changes.new_table import NewTable
@@ -26,15 +43,11 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.argument_types import checked, checked_methods
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.views import SqlRepresentation
+from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 from iceberg_pyspark.sql_text.schema_text import parse_schema
-from iceberg_pyspark.table.catalog_view import View
-from iceberg_pyspark.table.commits.create_table import (
-    create_table,
-    new_table_properties,
-)
+from iceberg_pyspark.table.commits.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
     create_or_replace_view,
@@ -44,7 +57,83 @@ from iceberg_pyspark.table.commits.define_view import (
 from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
-from iceberg_pyspark.table.table_reference import resolve_table
+
+
+@checked_methods
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view as it was when it was loaded; its query is run by an engine such as Spark."""
+
+    loaded: LoadedView
+    """The view as the catalog returned it."""
+
+    def __repr__(self) -> str:
+        return "\n".join([printable(f"View {self.name}"), repr(self.schema)])
+
+    @property
+    def name(self) -> str:
+        """The name as `load_view` of the view's catalog takes it."""
+        return readable_name(self.loaded.identifier.levels)
+
+    @property
+    def metadata(self) -> ViewMetadata:
+        """All versions of the view."""
+        return self.loaded.metadata
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.metadata.schema
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The view properties."""
+        return self.metadata.properties
+
+    def sql(self, dialect: str = "spark") -> str:
+        """Return the query in a dialect; raise `InvalidRequestError` if the view has none."""
+        version = self.metadata.current_version
+        text = version.sql(dialect)
+        if text is None:
+            queries = [r for r in version.representations if isinstance(r, SqlRepresentation)]
+            dialects = ", ".join(q.dialect for q in queries) or "none"
+            raise InvalidRequestError(
+                f"view {self.name} has no query in dialect '{dialect}'; it has: {dialects}"
+            )
+        return text
+
+
+def resolve_table(
+    name: str,
+    *,
+    catalog: str | None = None,
+    catalog_properties: Mapping[str, str] | None = None,
+    storage_properties: Mapping[str, str] | None = None,
+) -> tuple[Catalog, TableIdentifier]:
+    """Return the catalog and identifier for a name or path; the table is not loaded."""
+    properties = dict(catalog_properties or {})
+    storage = dict(storage_properties or {})
+    if is_path(name):
+        if catalog is not None or properties:
+            raise InvalidRequestError(
+                f"'{name}' is a path, which belongs to no catalog; remove the catalog options, or "
+                "name the table as db.table"
+            )
+        return PathCatalog(storage), path_identifier(name)
+    levels = parse_levels(name)
+    if catalog is not None:
+        # The form of spark.table is accepted too: catalog.db.table
+        rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
+        catalog_name = catalog
+    elif properties:
+        catalog_name, rest = default_name(os.environ), levels
+    else:
+        names = tuple(configured_names(os.environ))
+        first, rest = split_catalog(levels, names)
+        catalog_name = first or default_name(os.environ)
+    identifier = TableIdentifier(namespace=rest[:-1], name=rest[-1])
+    return load_plain_catalog(catalog_name, **{**properties, **storage}), identifier
+
 
 GivenSchema: TypeAlias = Annotated[
     str | Schema | pa.Schema, "text such as 'id BIGINT', an Iceberg schema or an Arrow schema"

@@ -53,7 +53,7 @@ def test_counts_of_java_are_what_the_optimizer_knows(cost_based: Oracle) -> None
     count_values(lake, name)
     ours = known_columns(lake.spark.table(f"lake.{name}"))
     java = known_columns(lake.spark.table(f"java_hadoop.{name}"))
-    # Spark's estimates for these columns would fail or be wrong: see `column_statistics.py`.
+    # Spark's estimates for these columns would fail or be wrong: see `metadata_aggregates.py`.
     assert java.keys() - ours.keys() == {"ntz", "f"}
     assert {c: ours[c].distinct for c in ours} == {c: java[c].distinct for c in ours}
     assert ours["id"] == KnownColumn(distinct=100, nulls=0, least="0", greatest="99")

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.command_line.maintain import add_procedures
-from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Interface
+from iceberg_pyspark.table.maintenance.procedure_parts import Interface
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from jobs import maintain as job
 from tests.support.native_lake import sqlite_conf, sqlite_lake
 from tests.support.spark_sessions import SPARK_HOME, spark_environment

@@ -31,7 +31,8 @@ from iceberg_pyspark.spec.property_types import (
 )
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
-from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Interface, Parameter
+from iceberg_pyspark.table.maintenance.procedure_parts import Interface, Parameter
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES

@@ -26,7 +26,7 @@ from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile, discard_
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.avro_types import decimal_bytes, record_schema
+from iceberg_pyspark.spec.avro_schemas import decimal_bytes, record_schema
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.table_properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.storage.files.file_io import FileIO

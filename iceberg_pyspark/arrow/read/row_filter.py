@@ -1,6 +1,6 @@
 """Evaluates a bound predicate on Arrow columns.
 
-The result equals `expressions/partition_values.py` on every row. Columns are first converted to the
+The result equals `expressions/evaluation.py` on every row. Columns are first converted to the
 values that `spec/values.py` describes (a timestamp is an integer, a uuid bytes). Arrow compares NaN
 as unequal to everything; here NaN is greater than all other values, as in Spark. 0.0 and -0.0 are
 equal in sets.

@@ -26,8 +26,7 @@ from iceberg_pyspark.catalogs.rest.signing import SigningConfig, signing_config
 from iceberg_pyspark.catalogs.table_folders import WAREHOUSE
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
-from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotsOfRefs
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credentials.credential_renewal import end_of
 from iceberg_pyspark.storage.files.places import is_in_store, store_of

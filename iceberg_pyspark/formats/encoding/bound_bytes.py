@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.expressions.evaluation import decode_bound
 from iceberg_pyspark.formats.encoding.physical_types import logical_array, logical_type
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.values import twos_complement

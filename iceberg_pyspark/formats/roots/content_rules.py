@@ -18,12 +18,12 @@ from iceberg_pyspark.spec.content_entries import (
     ManifestVectorEntry,
     RootEntry,
 )
-from iceberg_pyspark.spec.inheritance import inherits_from_leaf
 from iceberg_pyspark.spec.manifests import (
     FileContent,
     ManifestContent,
     ManifestEntry,
     ManifestFile,
+    inherits_from_leaf,
 )
 from iceberg_pyspark.spec.types import StructType
 

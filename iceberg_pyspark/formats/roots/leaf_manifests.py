@@ -1,6 +1,6 @@
 """Writes a leaf of a root manifest: the content entries of one partition spec, in Parquet.
 
-Proposal "Single-file commits". The root manifest (`changes/roots/root_entries.py`) assigns the
+Proposal "Single-file commits". The root manifest (`changes/root_entries.py`) assigns the
 values that added entries inherit, so a retry keeps its leaves byte for byte.
 """
 

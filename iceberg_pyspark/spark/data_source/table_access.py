@@ -9,7 +9,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.spark.data_source.read_options import TableOptions, parse_table_options
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.table_reference import resolve_table
+from iceberg_pyspark.table.table_catalog import resolve_table
 
 
 def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:

@@ -22,8 +22,11 @@ from iceberg_pyspark.spark.bridge.spark_conditions import comparable_predicate_o
 from iceberg_pyspark.spark.rows.spark_types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.table.reading.column_statistics import column_statistics
-from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.metadata_aggregates import (
+    Aggregate,
+    column_statistics,
+    known_aggregates,
+)
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
 

@@ -31,7 +31,8 @@ from iceberg_pyspark.spark.procedures.procedure_run import (
 )
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.maintenance.copy.rewrite_table_path import RewrittenTablePath
-from iceberg_pyspark.table.maintenance.procedures import PROCEDURES, Procedure
+from iceberg_pyspark.table.maintenance.procedure_parts import Procedure
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from iceberg_pyspark.table.maintenance.removal.remove_orphan_files import OrphanFiles
 from iceberg_pyspark.table.progress import LoggedProgress
 from iceberg_pyspark.table.statistics.partition_statistics import ComputedPartitionStatistics

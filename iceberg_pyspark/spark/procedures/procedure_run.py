@@ -13,7 +13,8 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.option_values import is_case_sensitive
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.table.maintenance.procedures import DRY_RUN, PROCEDURES, Interface
+from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN, Interface
+from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.table import Table, load_table

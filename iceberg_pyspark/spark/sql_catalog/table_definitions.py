@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
 from iceberg_pyspark.spec.transforms import VoidTransform, transform_text
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
-from iceberg_pyspark.table.reading.column_statistics import distinct_counts
+from iceberg_pyspark.table.reading.metadata_aggregates import distinct_counts
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
 from iceberg_pyspark.table.table_storage import table_io
 

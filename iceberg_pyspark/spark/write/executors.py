@@ -43,8 +43,7 @@ from iceberg_pyspark.spark.write.file_job import paths_of_finished_tasks
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup
-from iceberg_pyspark.table.maintenance.rewrites.group_progress import GroupSteps
-from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupSteps, GroupWriter
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -1,6 +1,6 @@
 """Writes a root manifest and its new leaves, which version 4 has in place of a manifest list.
 
-Proposal "Single-file commits". `changes/roots/root_entries.py` plans the entries. Written leaves
+Proposal "Single-file commits". `changes/root_entries.py` plans the entries. Written leaves
 are used again by the next attempt; a root manifest and the Puffin files of its manifest deletion
 vectors belong to one attempt.
 """
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from iceberg_pyspark.changes.manifest_changes import SnapshotBase, SnapshotPlan
-from iceberg_pyspark.changes.roots.root_entries import (
+from iceberg_pyspark.changes.root_entries import (
     MAX_INLINE_VECTOR_BYTES,
     BaseRoot,
     MaskedLeaf,

@@ -41,7 +41,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, Clock
-from iceberg_pyspark.table.commits.new_location import check_is_free, free_default
+from iceberg_pyspark.table.commits.create_table import check_is_free, free_default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 """Reports the health of a table, from metadata and manifests, and the gains of maintenance.
 
-`figures.py` defines the values, `examination.py` computes those of files, `gains.py` asks the
-procedures, `report_text.py` formats a report for people, `examine.py` defines the report.
+`figures.py` defines the values, `examination.py` computes those of files, `health_report.py` asks
+the procedures and defines the report, `report_text.py` formats a report for people.
 """

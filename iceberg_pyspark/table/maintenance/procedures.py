@@ -8,87 +8,19 @@ of their own, which tests compare with them. Only modules that import fast are n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
 from typing import Literal, TypeAlias, get_args
 
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.table.maintenance.procedure_parts import (
+    DRY_RUN,
+    Column,
+    Interface,
+    Parameter,
+    Procedure,
+)
 
 PrefixMismatchMode: TypeAlias = Literal["error", "ignore", "delete"]
-
-
-class Interface(Enum):
-    """Where a parameter is offered; the names are those of CALL, in Python and in the shell."""
-
-    ALL = "everywhere"
-    CALL = "CALL"
-    CALL_WITHOUT_EFFECT = "CALL, which takes all parameters of Java"
-    SPARK = "CALL and the job, since the value is a name in Spark"
-    NO_CALL = "Python, `iceberg-py` and the job"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter; `type` is Spark's name of its type, None as the default means no value."""
-
-    name: str
-    type: str
-    help: str
-    default: bool | str | None = None
-    is_required: bool = False
-    choices: tuple[str, ...] = ()
-    option: str = ""
-    """The name of the option in the shell, if it is another: in the singular if it is repeated."""
-    metavar: str | None = None
-    """What the shell's help shows for the value."""
-    interface: Interface = Interface.ALL
-
-    @property
-    def is_repeated(self) -> bool:
-        """Whether the option is given once for each item of the value."""
-        return self.type.startswith(("array", "map"))
-
-    @property
-    def flag(self) -> str:
-        """The option in the shell.
-
-        >>> _DRY_RUN.flag, _THREADS.flag
-        ('--plan', '--max-concurrent-deletes')
-        """
-        return f"--{self.option or self.name.replace('_', '-')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the result of CALL, with Spark's name of its type."""
-
-    type: str
-    is_nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Procedure:
-    """A procedure, with the JVM connector's order of parameters and columns."""
-
-    name: str
-    help: str
-    """What it does, also the first line of the method's docstring."""
-    parameters: tuple[Parameter, ...]
-    """The required ones come first, and `dry_run` last where Java has no such parameter."""
-    columns: Mapping[str, Column]
-    changes_rows: bool = False
-    """Whether the table may have other rows afterwards, so that cached rows are read again."""
-
-    @property
-    def call_parameters(self) -> tuple[Parameter, ...]:
-        """The parameters of CALL."""
-        return tuple(p for p in self.parameters if p.interface is not Interface.NO_CALL)
-
-    @property
-    def has_dry_run(self) -> bool:
-        """Whether the procedure can only count what it would do."""
-        return _DRY_RUN in self.parameters
 
 
 def _required(name: str, type_: str, help_: str, interface: Interface = Interface.ALL) -> Parameter:
@@ -101,7 +33,6 @@ def _without_effect(name: str, type_: str, reason: str) -> Parameter:
     )
 
 
-DRY_RUN = "dry_run"
 _INT = Column("integer")
 _LONG = Column("long")
 _LONG_OR_NULL = Column("long", is_nullable=True)

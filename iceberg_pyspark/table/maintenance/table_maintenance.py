@@ -31,7 +31,6 @@ from iceberg_pyspark.table.maintenance.removal.remove_orphan_files import (
     OrphanFiles,
     OrphanRemoval,
 )
-from iceberg_pyspark.table.maintenance.rewrites.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupRunner
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_data_files import (
     DataFileRewrite,
@@ -45,6 +44,7 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import (
     ManifestRewrite,
     RewrittenManifests,
 )
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import DeleteFileOptions
 from iceberg_pyspark.table.reading.snapshot_selection import milliseconds_of
 from iceberg_pyspark.table.statistics.partition_statistics import (
     ComputedPartitionStatistics,

@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
-from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests

@@ -19,25 +19,27 @@ from iceberg_pyspark.spec.content_entries import ContentStatus
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.verify.file_checks import FileChecks
-from iceberg_pyspark.table.verify.findings import TableVerification
+from iceberg_pyspark.table.verify.findings import Report, TableVerification, read_anew
 from iceberg_pyspark.table.verify.live_files import (
+    FileChecks,
     Numbers,
     concat_files,
     live_file_problems,
     numbers_of,
 )
-from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
-from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
-from iceberg_pyspark.table.verify.report import Report, read_anew
-from iceberg_pyspark.table.verify.roots.leaf_column_checks import leaf_column_problems
+from iceberg_pyspark.table.verify.metadata_rules import (
+    entries_of_manifest,
+    manifest_problems,
+    metadata_problems,
+)
+from iceberg_pyspark.table.verify.roots.bound_checks import leaf_column_problems
+from iceberg_pyspark.table.verify.roots.entry_rules import StoredEntry, stored_entries
 from iceberg_pyspark.table.verify.roots.root_changes import (
     RootChange,
     known_row_ids,
     row_id_problems,
 )
 from iceberg_pyspark.table.verify.roots.root_rules import Root, RootRules
-from iceberg_pyspark.table.verify.roots.stored_entries import StoredEntry, stored_entries
 
 
 def verify_table(io: FileIO, table: LoadedTable, *, check_files: bool = False) -> TableVerification:

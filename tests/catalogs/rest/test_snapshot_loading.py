@@ -17,7 +17,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     TableRecreatedError,
 )
-from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
+from iceberg_pyspark.spec.snapshots import SnapshotsOfRefs
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table_catalog import TableCatalog

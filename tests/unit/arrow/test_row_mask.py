@@ -14,7 +14,7 @@ from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,

@@ -11,8 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.command_line.exit_codes import ExitCode
-from iceberg_pyspark.command_line.group import exit_code_of, options_first
+from iceberg_pyspark.command_line.group import ExitCode, exit_code_of, options_first
 from iceberg_pyspark.command_line.invocation import Invocation
 from iceberg_pyspark.command_line.terminal_session import spark_errors
 from iceberg_pyspark.errors import (

@@ -14,7 +14,7 @@ import iceberg_pyspark as ice
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.command_line.health_page import health_page
 from iceberg_pyspark.display import printable
-from iceberg_pyspark.table.health.examine import TableHealth
+from iceberg_pyspark.table.health.health_report import TableHealth
 from iceberg_pyspark.table.health.report_text import sections
 from tests.services.chromium import shown
 from tests.support.deleted_rows import delete_positions

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.json import predicate_from_json, predicate_to_json
-from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,

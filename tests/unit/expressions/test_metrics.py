@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.file_filters import compile_manifest_filter, compile_metrics_filter
-from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,
     BoundLiteral,

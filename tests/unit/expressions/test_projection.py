@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.file_filters import compile_residual
 from iceberg_pyspark.expressions.literals import integer_range
-from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.expressions.evaluation import decode_bound
 from iceberg_pyspark.formats.encoding.bound_bytes import bound_bytes, typed_bounds
 from iceberg_pyspark.formats.encoding.physical_types import (
     logical_array,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from iceberg_pyspark.expressions.evaluation import decode_bound, evaluate
 from iceberg_pyspark.expressions.file_filters import compile_metrics_filter
-from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,
     BoundLiteral,
@@ -23,7 +23,6 @@ from iceberg_pyspark.expressions.predicates import (
     LiteralPredicate,
     Predicate,
 )
-from iceberg_pyspark.expressions.value_ranges import decode_bound
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions

@@ -17,7 +17,7 @@ from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,

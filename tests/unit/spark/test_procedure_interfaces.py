@@ -16,13 +16,8 @@ from iceberg_pyspark import IcebergSession, SparkTable, Table, TableCatalog
 from iceberg_pyspark.command_line.application import app
 from iceberg_pyspark.spark.procedures.call_statement import RUNS, procedure_definition
 from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
-from iceberg_pyspark.table.maintenance.procedures import (
-    MAINTENANCE,
-    PROCEDURES,
-    Interface,
-    Parameter,
-    Procedure,
-)
+from iceberg_pyspark.table.maintenance.procedure_parts import Interface, Parameter, Procedure
+from iceberg_pyspark.table.maintenance.procedures import MAINTENANCE, PROCEDURES
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from jobs import maintain as job
 

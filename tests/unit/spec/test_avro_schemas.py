@@ -9,8 +9,13 @@ import fastavro
 import pytest
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.avro_schemas import manifest_entry_schema, manifest_file_schema
-from iceberg_pyspark.spec.avro_types import avro_name, decimal_bytes, record_schema
+from iceberg_pyspark.spec.avro_schemas import (
+    avro_name,
+    decimal_bytes,
+    manifest_entry_schema,
+    manifest_file_schema,
+    record_schema,
+)
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,

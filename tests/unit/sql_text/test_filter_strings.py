@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,

@@ -44,10 +44,10 @@ from iceberg_pyspark.table.maintenance.copy.manifest_copy import (
     live_files,
     moved_manifest,
     moved_manifest_list,
+    moved_root,
     vector_file,
 )
 from iceberg_pyspark.table.maintenance.copy.path_mapping import MovedPaths, move_metadata
-from iceberg_pyspark.table.maintenance.copy.root_copy import moved_root
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CopyList
 from iceberg_pyspark.table.maintenance.removal.orphan_files import STAGING_FOLDER
 from iceberg_pyspark.table.progress import with_progress

@@ -4,6 +4,10 @@ Specification, "Snapshot Retention Policy". The files to delete are computed fro
 the commit, so that a branch, tag or append that was committed meanwhile keeps its files. If the
 commit is refused or its outcome is unknown, nothing is deleted; if the process is killed, the
 remaining files are orphan files.
+
+This machine's clock is compared with the time of the store first. With a clock that is days ahead,
+everything seems older than it is: files of writers that have not committed yet, and snapshots that
+are to be kept for some days.
 """
 
 from __future__ import annotations
@@ -25,12 +29,12 @@ from iceberg_pyspark.changes.snapshot_retention import (
     unused_schemas,
     unused_specs,
 )
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import GC_ENABLED
-from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.file_io import FileIO, temporary_name
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps, with_changes
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -42,10 +46,40 @@ from iceberg_pyspark.table.maintenance.removal.expired_files import (
     manifests_of,
 )
 from iceberg_pyspark.table.maintenance.removal.other_tables import files_of_others
-from iceberg_pyspark.table.maintenance.removal.store_time import check_clock
 from iceberg_pyspark.table.progress import Progress
 
 _log = get_logger(__name__)
+
+_MAX_AHEAD_MS = 3_600_000
+
+
+def check_clock(table: MaintainedTable, own: OwnFolders, remedy: str) -> None:
+    """Raise `InvalidRequestError` if this machine's clock is more than an hour ahead.
+
+    The store's time is that of a file just written, which is deleted again. A store that does not
+    tell times is not asked.
+    """
+    if not own.folders:
+        return
+    io, folder = table.io, f"{own.folders[0].rstrip('/')}/metadata"
+    location = f"{folder}/{temporary_name()}"
+    now_ms = table.clock.now_ms()
+    io.write_bytes(location, b"-")
+    try:
+        store_ms = next(
+            (f.modified_ms for f in io.list_files(folder) if f.location == location), None
+        )
+    finally:
+        try:
+            own.delete(io, location)
+        except StorageError as e:
+            _log.info("a file to ask for the store's time was not deleted: %s", e)
+    if store_ms is not None and now_ms - store_ms > _MAX_AHEAD_MS:
+        raise InvalidRequestError(
+            f"table {table.name}: nothing is deleted, because this machine's clock is "
+            f"{(now_ms - store_ms) / 3_600_000:.1f} hours ahead of the store's time, so files and "
+            f"snapshots seem older than they are; correct the clock, or {remedy}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.maintenance.procedures import PrefixMismatchMode
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles
 from iceberg_pyspark.table.maintenance.removal.deleted_files import DeletedFile, FileDeletion
-from iceberg_pyspark.table.maintenance.removal.expire_snapshots import check_may_delete
+from iceberg_pyspark.table.maintenance.removal.expire_snapshots import check_clock, check_may_delete
 from iceberg_pyspark.table.maintenance.removal.orphan_files import (
     FolderListing,
     Inventory,
@@ -30,7 +30,6 @@ from iceberg_pyspark.table.maintenance.removal.orphan_files import (
     referenced_files,
 )
 from iceberg_pyspark.table.maintenance.removal.other_tables import files_of_others
-from iceberg_pyspark.table.maintenance.removal.store_time import check_clock
 from iceberg_pyspark.table.progress import with_progress
 
 DEFAULT_AGE_MS = 3 * 86_400_000

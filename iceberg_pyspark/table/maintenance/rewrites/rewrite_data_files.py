@@ -57,8 +57,11 @@ from iceberg_pyspark.table.maintenance.rewrites.file_groups import (
     RewriteOptions,
     plan_groups,
 )
-from iceberg_pyspark.table.maintenance.rewrites.group_progress import RewriteProgress
-from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupRunner, GroupWriter
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import (
+    GroupRunner,
+    GroupWriter,
+    RewriteProgress,
+)
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector

@@ -40,14 +40,14 @@ from iceberg_pyspark.table.commits.row_deletes import (
     write_row_deletes,
 )
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.maintenance.rewrites.delete_file_choice import (
-    DeleteFileOptions,
-    chosen_groups,
-)
 from iceberg_pyspark.table.maintenance.rewrites.delete_targets import (
     AppliedDeletes,
     applied_deletes,
     data_files_that_may_match,
+)
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import (
+    DeleteFileOptions,
+    chosen_groups,
 )
 from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.table.reading.table_scan import scan_table

@@ -20,6 +20,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
 )
 from iceberg_pyspark.spec.content_entries import ContentStatus, ContentType
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
+from iceberg_pyspark.table.verify.findings import Report
 from iceberg_pyspark.table.verify.live_files import (
     Files,
     Numbers,
@@ -29,9 +30,8 @@ from iceberg_pyspark.table.verify.live_files import (
     path_at,
     rows_in,
 )
-from iceberg_pyspark.table.verify.report import Report
+from iceberg_pyspark.table.verify.roots.entry_rules import StoredEntry
 from iceberg_pyspark.table.verify.roots.root_rules import Root
-from iceberg_pyspark.table.verify.roots.stored_entries import StoredEntry
 
 
 def row_id_problems(

@@ -18,23 +18,20 @@ from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.verify.findings import Problem
-from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
-from iceberg_pyspark.table.verify.report import Report
-from iceberg_pyspark.table.verify.roots.entry_rules import (
-    Place,
-    entry_problems,
-    problems_in_snapshot,
-)
-from iceberg_pyspark.table.verify.roots.stored_entries import (
-    StoredEntries,
-    StoredEntry,
-    stored_entries,
-)
-from iceberg_pyspark.table.verify.roots.tight_bounds import (
+from iceberg_pyspark.table.verify.findings import Problem, Report
+from iceberg_pyspark.table.verify.metadata_rules import entries_of_manifest, manifest_problems
+from iceberg_pyspark.table.verify.roots.bound_checks import (
     bounds_by_column,
     incomplete_bounds,
     leaf_bound_problems,
+)
+from iceberg_pyspark.table.verify.roots.entry_rules import (
+    Place,
+    StoredEntries,
+    StoredEntry,
+    entry_problems,
+    problems_in_snapshot,
+    stored_entries,
 )
 
 _WORDS: Mapping[Place, tuple[str, ...]] = {

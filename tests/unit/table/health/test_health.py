@@ -31,11 +31,10 @@ from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.statistics import StatisticsFile
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.health.examine import TableHealth
 from iceberg_pyspark.table.health.figures import ProcedureGain
+from iceberg_pyspark.table.health.health_report import TableHealth
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions, plan_groups
-from iceberg_pyspark.table.maintenance.rewrites.partition_numbers import PartitionNumbers
-from iceberg_pyspark.table.maintenance.rewrites.rewrite_count import RewriteCount
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_count import PartitionNumbers, RewriteCount
 from tests.support.commit_tables import commit_table, data_file, publish
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table

@@ -21,7 +21,7 @@ from iceberg_pyspark.changes.snapshot_changes import AppendFiles, DeleteFiles, R
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestEntry
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.maintenance.rewrites import clustered_entries
+from iceberg_pyspark.table.maintenance.rewrites import rewrite_manifests
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import RewrittenManifests
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
@@ -311,7 +311,7 @@ def test_the_same_files_before_and_after(
 
     This holds whether the entries are collected in one batch or in many.
     """
-    with mock.patch.object(clustered_entries, "_BATCH_BYTES", batch_bytes):
+    with mock.patch.object(rewrite_manifests, "_BATCH_BYTES", batch_bytes):
         check_same_files(version, steps, target)
 
 

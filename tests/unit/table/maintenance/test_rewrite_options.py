@@ -12,8 +12,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup
-from iceberg_pyspark.table.maintenance.rewrites.group_progress import GroupSteps
-from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.table.maintenance.rewrites.group_writer import GroupSteps, GroupWriter
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table, data_files, path_table

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog, load_table
-from iceberg_pyspark.changes.roots import root_entries
+from iceberg_pyspark.changes import root_entries
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetManifest
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.commits import commit_root
+from iceberg_pyspark.table.maintenance.copy.manifest_copy import moved_entries
 from iceberg_pyspark.table.maintenance.copy.path_mapping import MovedPaths
-from iceberg_pyspark.table.maintenance.copy.root_copy import moved_entries
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.parameters import cases
 from tests.support.root_tables import ProfileName, RootTable, content_file

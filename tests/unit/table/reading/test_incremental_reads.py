@@ -30,8 +30,11 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import FORMAT_VERSION
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.reading.column_statistics import column_statistics
-from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.metadata_aggregates import (
+    Aggregate,
+    column_statistics,
+    known_aggregates,
+)
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,

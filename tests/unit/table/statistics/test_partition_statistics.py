@@ -18,7 +18,7 @@ from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.changes.updates import RemovePartitionStatistics
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.statistics.partition_rows import PartitionCounts
+from iceberg_pyspark.table.statistics.partition_statistics import PartitionCounts
 from tests.support.commit_tables import commit_table
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table

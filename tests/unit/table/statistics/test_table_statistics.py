@@ -20,7 +20,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.formats.puffin.puffin import read_puffin_blob, read_puffin_footer
 from iceberg_pyspark.formats.puffin.theta_sketches import ThetaSketch
-from iceberg_pyspark.table.reading.column_statistics import distinct_counts
+from iceberg_pyspark.table.reading.metadata_aggregates import distinct_counts
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table

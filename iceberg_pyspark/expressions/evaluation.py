@@ -1,10 +1,13 @@
-"""Evaluates a bound predicate on a summary of many values: their range, nulls and NaNs.
+"""Evaluates a bound predicate on one tuple of values, or on a summary of many values.
 
-One rule serves data files (`expressions/file_filters.py`), manifests (`file_filters.py`) and row
-groups: the values of a column are split into nulls, NaNs and the rest, and the rule decides for
-each part whether some, or all, of its values are selected. Unknown facts count as possible, so a
-filter errs to one side only: an inclusive filter is false only if no row can match, a strict filter
-is true only if every row matches.
+`predicates.py` defines the semantics. Tuples are those of partitions; `arrow/read/row_filter.py`
+evaluates predicates on columns of rows.
+
+Summaries are those of data files and manifests (`expressions/file_filters.py`) and of row groups,
+by one rule: the values of a column are split into nulls, NaNs and the rest, and the rule decides
+for each part whether some, or all, of its values are selected. Unknown facts count as possible, so
+a filter errs to one side only: an inclusive filter is false only if no row can match, a strict
+filter is true only if every row matches.
 
 Bounds of uuids are interpreted in both existing orders: as unsigned bytes, and in Java's order of
 its UUID class, which Java's writer uses (apache/iceberg #14216).
@@ -12,16 +15,84 @@ its UUID class, which Java's writer uses (apache/iceberg #14216).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions import predicates
-from iceberg_pyspark.expressions.partition_values import evaluate_leaf
 from iceberg_pyspark.expressions.rewriting import not_bound, push_not
 from iceberg_pyspark.spec.types import DoubleType, FloatType, Type, UUIDType
 from iceberg_pyspark.spec.values import value_from_bytes
+
+
+def evaluate(predicate: predicates.Predicate, values: Mapping[int, Any]) -> bool | None:
+    """Return True, False or None (unknown); `values` has a value or None by field id."""
+    match predicate:
+        case predicates.AlwaysTrue():
+            return True
+        case predicates.AlwaysFalse():
+            return False
+        case predicates.And(left, right):
+            first = evaluate(left, values)
+            if first is False:
+                return False
+            second = evaluate(right, values)
+            return second if first or second is False else None
+        case predicates.Or(left, right):
+            first = evaluate(left, values)
+            if first is True:
+                return True
+            second = evaluate(right, values)
+            return second if first is False or second is True else None
+        case predicates.Not(child):
+            inner = evaluate(child, values)
+            return None if inner is None else not inner
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
+            return evaluate_leaf(predicate, values[predicate.column.field_id])
+        case _:
+            raise not_bound(predicate)
+
+
+def evaluate_leaf(leaf: predicates.BoundLeaf, value: Any) -> bool | None:
+    """Return the result of the leaf for one value of its column; None for unknown."""
+    is_nan = isinstance(value, float) and value != value
+    match leaf:
+        case predicates.BoundUnary(op="is_null"):
+            return value is None
+        case predicates.BoundUnary(op="not_null"):
+            return value is not None
+        case predicates.BoundUnary(op="is_nan"):
+            return is_nan
+        case predicates.BoundUnary():
+            return not is_nan
+    if value is None:
+        return None
+    if is_nan:
+        # NaN is greater than every literal, because a literal is never NaN
+        return leaf.op in ("gt", "gt_eq", "not_eq", "not_in")
+    if isinstance(leaf, predicates.BoundSet):
+        return (value in leaf.literals) == (leaf.op == "in")
+    literal = leaf.literal
+    result: bool
+    match leaf.op:
+        case "lt":
+            result = value < literal
+        case "lt_eq":
+            result = value <= literal
+        case "gt":
+            result = value > literal
+        case "gt_eq":
+            result = value >= literal
+        case "eq":
+            result = value == literal
+        case "not_eq":
+            result = value != literal
+        case "starts_with":
+            result = value.startswith(literal)
+        case "not_starts_with":
+            result = not value.startswith(literal)
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""Changes of root manifests (version 4, experimental)."""
