@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,37 @@ def test_names_of_a_query_are_those_of_the_session_that_created_it(
     assert [v["default-namespace"] for v in versions] == [["db"], ["default"]]
     for name in ("elsewhere", "above", "short"):
         spark.sql(f"DROP VIEW made.db.{name}")
+
+
+def test_show_table_extended_lists_views_as_spark_lists_its_own(
+    spark: SparkSession, folder: Path
+) -> None:
+    spark.sql("CREATE TABLE made.db.s_table AS SELECT 1 AS id")
+    for namespace in ("made.db", "spark_catalog.default"):
+        spark.sql(
+            f"CREATE VIEW {namespace}.s_view (id COMMENT 'number', `a b`) COMMENT 'about' "
+            "AS SELECT 1 AS id, array(struct('a' AS v)) AS s"
+        )
+    shown = "SHOW TABLE EXTENDED IN {} LIKE 's_v*'"
+    [(namespace, *ours)] = rows(spark, shown.format("made.db"))
+    [(_, *sparks)] = rows(spark, shown.format("spark_catalog.default"))
+    assert (namespace, ours[:2]) == ("db", sparks[:2])
+    for line in ("Table", "Type", "Comment", "View Text", "Schema"):
+        [of_ours, of_sparks] = [
+            re.findall(rf"^{line}: [^:]*(?=\n|$)(?:\n [^\n]*)*", information, re.MULTILINE)
+            for information in (ours[-1], sparks[-1])
+        ]
+        assert of_ours == of_sparks != []
+    assert "Provider" not in ours[-1]
+    spark.sql("USE made.db")
+    assert [row[1] for row in rows(spark, "SHOW TABLE EXTENDED LIKE 's_*'")] == [
+        "s_table",
+        "s_view",
+    ]
+    spark.sql("USE spark_catalog.default")
+    for namespace in ("made.db", "spark_catalog.default"):
+        spark.sql(f"DROP VIEW {namespace}.s_view")
+    spark.sql("DROP TABLE made.db.s_table")
 
 
 @pytest.mark.nightly

@@ -5,9 +5,11 @@ a change of the view's namespace, so Spark finds the catalog; the catalog lets S
 query. The stored view is the same as with Iceberg's own extensions: the text of the query, the
 columns of the view, the query's own column names, and the engine that created it.
 
-Spark sends SHOW CREATE TABLE, SHOW TBLPROPERTIES and DESCRIBE EXTENDED to tables alone. For a view,
-their rows are those of Iceberg's own extensions, except that the shown statement can be run again:
-names and strings are quoted, and the view's location and format are left out.
+Spark sends SHOW CREATE TABLE, SHOW TBLPROPERTIES, DESCRIBE EXTENDED and SHOW TABLE EXTENDED to
+tables alone. For a view, their rows are those of Iceberg's own extensions, except that the shown
+statement can be run again: names and strings are quoted, and the view's location and format are
+left out. The extensions list no views in SHOW TABLE EXTENDED; tools find out by it what is a view,
+so ours are listed there as Spark lists its own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import types as spark_types
 
@@ -25,6 +27,7 @@ from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError, Unsuppo
 from iceberg_pyspark.expressions.condition_text import sql_string
 from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
     AnalysedQuery,
+    DescribingStatement,
     ViewDefinition,
     ViewStatement,
 )
@@ -146,7 +149,7 @@ Rows: TypeAlias = tuple[tuple[str, ...], ...]
 def description_rows(
     catalog: Catalog,
     identifier: TableIdentifier,
-    statement: Literal["show create", "show properties", "describe extended"],
+    statement: DescribingStatement,
     key: str | None = None,
 ) -> Rows | None:
     """Return the rows of a statement about a view, or None if there is no view of this name.
@@ -163,6 +166,8 @@ def description_rows(
             return _property_rows(catalog.name, identifier, view, key)
         case "describe extended":
             return _details(catalog.name, identifier, view)
+        case "show extended":
+            return ((_information(catalog.name, identifier, view),),)
 
 
 def _create_statement(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> str:
@@ -200,18 +205,38 @@ def _details(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> R
         (f.name, f.dataType.simpleString(), f.metadata.get("comment", ""))
         for f in to_spark_schema(view.schema).fields
     ]
-    own_names = view.properties.get(_QUERY_COLUMNS, "").replace(",", ", ")
-    pairs = ", ".join(_pairs(_all_properties(view)))
     return (
         *columns,
         ("", "", ""),
         ("# Detailed View Information", "", ""),
-        ("Comment", view.properties.get(_COMMENT, ""), ""),
-        ("View Catalog and Namespace", _full_name((catalog, *identifier.namespace)), ""),
-        ("View Query Output Columns", f"[{own_names}]", ""),
-        ("View Properties", f"[{pairs}]", ""),
-        ("Created By", view.properties.get(_CREATED_BY, ""), ""),
+        *((name, value, "") for name, value in _facts(catalog, identifier, view).items()),
     )
+
+
+def _information(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> str:
+    """Return the column `information` of SHOW TABLE EXTENDED, as Spark shows its own views."""
+    facts = {
+        "Catalog": catalog,
+        "Namespace": _full_name(identifier.namespace),
+        "Table": identifier.name,
+        "Type": "VIEW",
+        "View Text": view.current_version.sql(_DIALECT),
+        **_facts(catalog, identifier, view),
+        "Schema": to_spark_schema(view.schema).treeString(),
+    }
+    return "".join(f"{name}: {value}\n" for name, value in facts.items() if value)
+
+
+def _facts(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> Mapping[str, str]:
+    own_names = view.properties.get(_QUERY_COLUMNS, "").replace(",", ", ")
+    pairs = ", ".join(_pairs(_all_properties(view)))
+    return {
+        "Comment": view.properties.get(_COMMENT, ""),
+        "View Catalog and Namespace": _full_name((catalog, *identifier.namespace)),
+        "View Query Output Columns": f"[{own_names}]",
+        "View Properties": f"[{pairs}]",
+        "Created By": view.properties.get(_CREATED_BY, ""),
+    }
 
 
 def _own_properties(view: ViewMetadata) -> Mapping[str, str]:

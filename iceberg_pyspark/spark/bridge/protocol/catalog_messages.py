@@ -94,6 +94,12 @@ class NamespaceDrop(NamespaceRequest, frozen=True, kw_only=True):
     cascade: bool
 
 
+DescribingStatement: TypeAlias = Literal[
+    "show create", "show properties", "describe extended", "show extended"
+]
+"""The statements that describe a view."""
+
+
 class ViewLoad(TableRequest, frozen=True, kw_only=True):
     """The request for the definition of a view."""
 
@@ -114,7 +120,7 @@ class ViewDefinition(Response, frozen=True, kw_only=True):
 class ViewDescribe(TableRequest, frozen=True, kw_only=True):
     """A statement that describes a view."""
 
-    statement: Literal["show create", "show properties", "describe extended"]
+    statement: DescribingStatement
     property: str | None
     """The only property to show, or None for all."""
 

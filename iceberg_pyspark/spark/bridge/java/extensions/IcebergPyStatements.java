@@ -44,7 +44,8 @@ class IcebergPyStatements {
     if (words.size() <= at) return false;
     Object first = words.get(0), what = words.get(at);
     if (first.equals("SHOW"))
-      return what.equals("VIEWS") || what.equals("CREATE") || what.equals("TBLPROPERTIES");
+      return what.equals("VIEWS") || what.equals("TABLE") || what.equals("CREATE")
+          || what.equals("TBLPROPERTIES");
     if (first.equals("DESCRIBE") || first.equals("DESC"))
       return words.contains("EXTENDED") || words.contains("FORMATTED");
     return what.equals("VIEW")

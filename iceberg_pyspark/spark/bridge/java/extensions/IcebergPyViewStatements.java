@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SetNamespaceProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SetViewProperties;
 import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTableProperties;
+import org.apache.spark.sql.catalyst.plans.logical.ShowTablesExtended;
 import org.apache.spark.sql.catalyst.plans.logical.ShowViews;
 import org.apache.spark.sql.catalyst.plans.logical.UnsetViewProperties;
 import org.apache.spark.sql.catalyst.util.StringUtils;
@@ -54,6 +55,8 @@ class IcebergPyViewStatements {
       ours = rename((RenameTable) parsed, next);
     else if (parsed instanceof ShowViews)
       ours = show((ShowViews) parsed);
+    else if (parsed instanceof ShowTablesExtended)
+      ours = showExtended((ShowTablesExtended) parsed);
     else if (parsed instanceof ShowCreateTable)
       ours = describe("show create", (Object) ((ShowCreateTable) parsed).child(), null, parsed);
     else if (parsed instanceof ShowTableProperties)
@@ -131,8 +134,46 @@ class IcebergPyViewStatements {
 
   /** Return the rows of SHOW VIEWS, or null for a namespace of another catalog. */
   private static LogicalPlan show(ShowViews s) {
+    List levels = namespace((Object) s.namespace());
+    if (levels == null) return null;
     SparkSession spark = IcebergPySessions.active();
-    Object of = (Object) s.namespace();
+    List names = views((String) levels.remove(0), levels, (String) orNull(s.pattern()));
+    List rows = new ArrayList();
+    for (int i = 0; i < names.size(); i++)
+      rows.add(RowFactory.create(new Object[] {quoted(levels), names.get(i), Boolean.FALSE}));
+    List temporary = asJava(spark.sessionState().catalog().listLocalTempViews(
+        s.pattern().isDefined() ? (String) s.pattern().get() : "*"));
+    for (int i = 0; i < temporary.size(); i++)
+      rows.add(RowFactory.create(
+          new Object[] {"", ((TableIdentifier) temporary.get(i)).table(), Boolean.TRUE}));
+    return LocalRelation$.MODULE$.fromExternalRows(s.output(), IcebergPyBridge.seq(rows));
+  }
+
+  /**
+   * Return the rows of SHOW TABLE EXTENDED, which Spark answers for tables alone; null for a
+   * namespace of another catalog and for one without such views.
+   */
+  private static LogicalPlan showExtended(ShowTablesExtended s) {
+    List levels = namespace((Object) s.namespace());
+    if (levels == null) return null;
+    iceberg_pyspark catalog = catalog((String) levels.remove(0));
+    List names = views(catalog.name(), levels, s.pattern());
+    if (names.isEmpty()) return null;
+    List rows = IcebergPySessionCommands.details(
+        (scala.collection.immutable.Seq) s.output(), catalog, levels, s.pattern(), true);
+    for (int i = 0; i < names.size(); i++) {
+      List shown = catalog.describeView(levels, (String) names.get(i), "show extended", null);
+      if (shown != null)
+        rows.add(RowFactory.create(new Object[] {
+            quoted(levels), names.get(i), Boolean.FALSE, ((List) shown.get(0)).get(0)}));
+    }
+    return LocalRelation$.MODULE$.fromExternalRows(
+        (scala.collection.immutable.Seq) s.output(), IcebergPyBridge.seq(rows));
+  }
+
+  /** Return the catalog and the levels of a namespace, or null if its views are not ours. */
+  private static List namespace(Object of) {
+    SparkSession spark = IcebergPySessions.active();
     List levels = new ArrayList();
     if (of instanceof UnresolvedNamespace)
       levels = asJava(((UnresolvedNamespace) of).multipartIdentifier());
@@ -144,25 +185,26 @@ class IcebergPyViewStatements {
     else if (IcebergPyStatements.isCatalog(spark, (String) levels.get(0)))
       catalog = (String) levels.remove(0);
     if (!isOurs(spark, catalog)) return null;
-    List names =
-        ((iceberg_pyspark) spark.sessionState().catalogManager().catalog(catalog)).views(levels);
-    if (s.pattern().isDefined())
-      names =
-          asJava(StringUtils.filterPattern(IcebergPyBridge.seq(names), (String) s.pattern().get()));
+    levels.add(0, catalog);
+    return levels;
+  }
+  /** Return the names of a namespace's views that match a pattern, or all if it is null. */
+  private static List views(String catalog, List levels, String pattern) {
+    List names = catalog(catalog).views(levels);
+    return pattern == null ? names
+                           : asJava(StringUtils.filterPattern(IcebergPyBridge.seq(names), pattern));
+  }
+  private static iceberg_pyspark catalog(String name) {
+    return (iceberg_pyspark) IcebergPySessions.active().sessionState().catalogManager().catalog(
+        name);
+  }
+  private static String quoted(List levels) {
     String quoted = "";
     for (int i = 0; i < levels.size(); i++)
       quoted += (i == 0 ? "" : ".")
           + org.apache.spark.sql.catalyst.util.QuotingUtils$.MODULE$.quoteIfNeeded(
               (String) levels.get(i));
-    List rows = new ArrayList();
-    for (int i = 0; i < names.size(); i++)
-      rows.add(RowFactory.create(new Object[] {quoted, names.get(i), Boolean.FALSE}));
-    List temporary = asJava(spark.sessionState().catalog().listLocalTempViews(
-        s.pattern().isDefined() ? (String) s.pattern().get() : "*"));
-    for (int i = 0; i < temporary.size(); i++)
-      rows.add(RowFactory.create(
-          new Object[] {"", ((TableIdentifier) temporary.get(i)).table(), Boolean.TRUE}));
-    return LocalRelation$.MODULE$.fromExternalRows(s.output(), IcebergPyBridge.seq(rows));
+    return quoted;
   }
 
   /** Return the rows of a statement that describes a view, or null for a table. */
@@ -170,11 +212,9 @@ class IcebergPyViewStatements {
       String statement, Object named, String property, LogicalPlan parsed) {
     List name = name(named);
     if (name == null) return null;
-    iceberg_pyspark catalog =
-        (iceberg_pyspark) IcebergPySessions.active().sessionState().catalogManager().catalog(
-            (String) name.get(0));
     List values =
-        catalog.describeView(name.subList(1, name.size() - 1), last(name), statement, property);
+        catalog((String) name.get(0))
+            .describeView(name.subList(1, name.size() - 1), last(name), statement, property);
     if (values == null) return null;
     List rows = new ArrayList();
     for (int i = 0; i < values.size(); i++)

@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.util.StringUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.command.AlterTableRenameCommand;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
@@ -65,8 +66,9 @@ class IcebergPySessionCommands {
         ? (String) show.tableIdentifierPattern().get()
         : "*";
     boolean isSparks = spark.sessionState().catalog().databaseExists(db);
-    List rows =
-        show.isExtended() ? details(show, ours, db, pattern, !isSparks) : names(ours, db, pattern);
+    List rows = show.isExtended()
+        ? details(show.output(), ours, IcebergPyBridge.list(namespace), pattern, !isSparks)
+        : names(ours, db, pattern);
     Set found = new HashSet();
     for (int i = 0; i < rows.size(); i++) found.add(((Row) rows.get(i)).getString(1));
     List all = new ArrayList();
@@ -96,11 +98,11 @@ class IcebergPySessionCommands {
     return rows;
   }
   /** Describe our tables, and maybe temporary views, as Spark does for other catalogs. */
-  private static List details(ShowTablesCommand show, IcebergPyCatalog catalog, String db,
+  static List details(scala.collection.immutable.Seq output, TableCatalog catalog, List namespace,
       String pattern, boolean temporaryViews) {
-    InternalRow[] described = new ShowTablesExtendedExec(show.output(), catalog,
-        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {db})), pattern)
-                                  .executeCollect();
+    InternalRow[] described =
+        new ShowTablesExtendedExec(output, catalog, IcebergPyBridge.seq(namespace), pattern)
+            .executeCollect();
     List rows = new ArrayList();
     for (int i = 0; i < described.length; i++) {
       boolean isTemporary = described[i].getBoolean(2);
