@@ -14,9 +14,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import Outcome
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.changes.view_changes import AssertViewUUID, ViewUpdate
 from iceberg_pyspark.errors import (
     InvalidRequestError,

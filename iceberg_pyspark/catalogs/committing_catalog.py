@@ -20,6 +20,12 @@ from typing import TypeAlias, TypeVar
 from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, TableIdentifier
 from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import (
+    AssertCreate,
+    TableRequirement,
+    TableUpdate,
+    check_requirement,
+)
 from iceberg_pyspark.changes.outcomes import (
     Done,
     NotCommitted,
@@ -29,9 +35,7 @@ from iceberg_pyspark.changes.outcomes import (
     after_commit,
     unknown,
 )
-from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement, check_requirement
 from iceberg_pyspark.changes.snapshot_retention import check_refs_stay_valid
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.formats.metadata_files import (
     MetadataCodec,

@@ -33,9 +33,8 @@ from iceberg_pyspark.catalogs.committing_catalog import (
 )
 from iceberg_pyspark.catalogs.outcome_search import Pointers
 from iceberg_pyspark.catalogs.table_folders import default_location, own_folders
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, caused_by, unknown
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     IcebergError,

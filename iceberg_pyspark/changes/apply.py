@@ -1,7 +1,7 @@
 """Applies updates to table metadata.
 
 Specification, "Table Metadata" and its parts, of which schemas, specs and sort orders are in
-`apply_schemas.py`. Each update sees the result of the earlier ones. `requirements.py` checks
+`apply_schemas.py`. Each update sees the result of the earlier ones. `changes.py` checks
 whether the updates may be applied; `schema_changes.py`, `snapshot_changes.py` and others create
 them. Catalogs that write metadata call `apply_updates`, which checks the whole at the end, and sets
 its time and logs.
@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from iceberg_pyspark.changes import apply_schemas
-from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes import changes as ch
+from iceberg_pyspark.changes.changes import SetSnapshotRef
 from iceberg_pyspark.changes.compatibility import (
     check_may_change,
     check_partition_source,
@@ -28,7 +29,6 @@ from iceberg_pyspark.changes.metadata_builder import (
     MetadataBuilder,
     empty_metadata,
 )
-from iceberg_pyspark.changes.updates import SetSnapshotRef
 from iceberg_pyspark.errors import CommitConflictError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64
 from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
@@ -309,7 +309,7 @@ def _metadata_log(
 
 def apply_updates(
     metadata: TableMetadata | None,
-    updates: Sequence[u.TableUpdate],
+    updates: Sequence[ch.TableUpdate],
     *,
     now_ms: int,
     previous_metadata_location: str | None,
@@ -332,50 +332,50 @@ def apply_updates(
     return finished_metadata(builder, metadata, previous_metadata_location)
 
 
-def _apply(builder: MetadataBuilder, update: u.TableUpdate) -> None:
+def _apply(builder: MetadataBuilder, update: ch.TableUpdate) -> None:
     match update:
-        case u.AssignUUID(uuid=uuid):
+        case ch.AssignUUID(uuid=uuid):
             _assign_uuid(builder, uuid)
-        case u.UpgradeFormatVersion(format_version=version):
+        case ch.UpgradeFormatVersion(format_version=version):
             _upgrade(builder, version)
-        case u.AddSchema():
+        case ch.AddSchema():
             apply_schemas.add_schema(builder, update)
-        case u.SetCurrentSchema(schema_id=schema_id):
+        case ch.SetCurrentSchema(schema_id=schema_id):
             apply_schemas.set_current_schema(builder, schema_id)
-        case u.AddPartitionSpec(spec=spec):
+        case ch.AddPartitionSpec(spec=spec):
             apply_schemas.add_spec(builder, spec)
-        case u.SetDefaultSpec(spec_id=spec_id):
+        case ch.SetDefaultSpec(spec_id=spec_id):
             apply_schemas.set_default_spec(builder, spec_id)
-        case u.AddSortOrder(sort_order=order):
+        case ch.AddSortOrder(sort_order=order):
             apply_schemas.add_sort_order(builder, order)
-        case u.SetDefaultSortOrder(order_id=order_id):
+        case ch.SetDefaultSortOrder(order_id=order_id):
             apply_schemas.set_default_sort_order(builder, order_id)
-        case u.RemoveSchemas(schema_ids=ids):
+        case ch.RemoveSchemas(schema_ids=ids):
             apply_schemas.remove_schemas(builder, ids)
-        case u.RemovePartitionSpecs(spec_ids=ids):
+        case ch.RemovePartitionSpecs(spec_ids=ids):
             apply_schemas.remove_specs(builder, ids)
-        case u.AddSnapshot(snapshot=snapshot):
+        case ch.AddSnapshot(snapshot=snapshot):
             _add_snapshot(builder, snapshot)
-        case u.SetSnapshotRef():
+        case ch.SetSnapshotRef():
             _set_snapshot_ref(builder, update)
-        case u.RemoveSnapshotRef(name=name):
+        case ch.RemoveSnapshotRef(name=name):
             _remove_snapshot_ref(builder, name)
-        case u.RemoveSnapshots(snapshot_ids=ids):
+        case ch.RemoveSnapshots(snapshot_ids=ids):
             _remove_snapshots(builder, ids)
-        case u.SetStatistics(statistics=statistics):
+        case ch.SetStatistics(statistics=statistics):
             _set_statistics(builder, statistics)
-        case u.RemoveStatistics(snapshot_id=snapshot_id):
+        case ch.RemoveStatistics(snapshot_id=snapshot_id):
             _remove_statistics(builder, snapshot_id)
-        case u.SetPartitionStatistics(partition_statistics=statistics):
+        case ch.SetPartitionStatistics(partition_statistics=statistics):
             _set_statistics(builder, statistics)
-        case u.RemovePartitionStatistics(snapshot_id=snapshot_id):
+        case ch.RemovePartitionStatistics(snapshot_id=snapshot_id):
             _remove_partition_statistics(builder, snapshot_id)
-        case u.SetLocation(location=location):
+        case ch.SetLocation(location=location):
             set_location(builder, location)
-        case u.SetProperties(updates=updates):
+        case ch.SetProperties(updates=updates):
             settable = {k: v for k, v in updates.items() if k not in RESERVED_PROPERTIES}
             builder.change(properties={**builder.metadata.properties, **settable})
-        case u.RemoveProperties(removals=removals):
+        case ch.RemoveProperties(removals=removals):
             properties = builder.metadata.properties
             builder.change(properties={k: v for k, v in properties.items() if k not in removals})
         case _:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from iceberg_pyspark.changes.changes import LAST_ADDED, AddSchema
 from iceberg_pyspark.changes.compatibility import check_schema, check_sort_order, check_spec
 from iceberg_pyspark.changes.metadata_builder import NO_ID, MetadataBuilder
-from iceberg_pyspark.changes.updates import LAST_ADDED, AddSchema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iceberg_pyspark.changes import requirements as r
-from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes import changes as ch
 from iceberg_pyspark.changes import view_changes as v
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import spec_to_json
@@ -20,91 +19,91 @@ from iceberg_pyspark.spec.statistics import partition_statistics_to_json, statis
 from iceberg_pyspark.spec.views import view_version_to_json
 
 
-def requirement_to_json(requirement: r.TableRequirement) -> dict[str, Any]:
+def requirement_to_json(requirement: ch.TableRequirement) -> dict[str, Any]:
     """Return a requirement as JSON; its key `type` names the kind."""
     match requirement:
-        case r.AssertCreate():
+        case ch.AssertCreate():
             return {"type": "assert-create"}
-        case r.AssertTableUUID(uuid=uuid):
+        case ch.AssertTableUUID(uuid=uuid):
             return {"type": "assert-table-uuid", "uuid": uuid}
-        case r.AssertRefSnapshotId(ref=ref, snapshot_id=snapshot_id):
+        case ch.AssertRefSnapshotId(ref=ref, snapshot_id=snapshot_id):
             return {"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": snapshot_id}
-        case r.AssertLastAssignedFieldId(last_assigned_field_id=id_):
+        case ch.AssertLastAssignedFieldId(last_assigned_field_id=id_):
             return {"type": "assert-last-assigned-field-id", "last-assigned-field-id": id_}
-        case r.AssertCurrentSchemaId(current_schema_id=id_):
+        case ch.AssertCurrentSchemaId(current_schema_id=id_):
             return {"type": "assert-current-schema-id", "current-schema-id": id_}
-        case r.AssertLastAssignedPartitionId(last_assigned_partition_id=id_):
+        case ch.AssertLastAssignedPartitionId(last_assigned_partition_id=id_):
             return {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": id_}
-        case r.AssertDefaultSpecId(default_spec_id=id_):
+        case ch.AssertDefaultSpecId(default_spec_id=id_):
             return {"type": "assert-default-spec-id", "default-spec-id": id_}
-        case r.AssertDefaultSortOrderId(default_sort_order_id=id_):
+        case ch.AssertDefaultSortOrderId(default_sort_order_id=id_):
             return {"type": "assert-default-sort-order-id", "default-sort-order-id": id_}
         case _:
             raise InvalidRequestError(f"unknown requirement {type(requirement).__name__}")
 
 
-def update_to_json(update: u.TableUpdate) -> dict[str, Any]:
+def update_to_json(update: ch.TableUpdate) -> dict[str, Any]:
     """Return an update as JSON; its key `action` names the kind."""
     match update:
-        case u.AssignUUID(uuid=uuid):
+        case ch.AssignUUID(uuid=uuid):
             return {"action": "assign-uuid", "uuid": uuid}
-        case u.UpgradeFormatVersion(format_version=version):
+        case ch.UpgradeFormatVersion(format_version=version):
             return {"action": "upgrade-format-version", "format-version": version}
-        case u.AddSchema(schema=schema, last_column_id=last_column_id):
+        case ch.AddSchema(schema=schema, last_column_id=last_column_id):
             return {
                 "action": "add-schema",
                 "schema": schema_to_json(schema),
                 "last-column-id": last_column_id,
             }
-        case u.SetCurrentSchema(schema_id=id_):
+        case ch.SetCurrentSchema(schema_id=id_):
             return {"action": "set-current-schema", "schema-id": id_}
-        case u.AddPartitionSpec(spec=spec):
+        case ch.AddPartitionSpec(spec=spec):
             return {"action": "add-spec", "spec": spec_to_json(spec)}
-        case u.SetDefaultSpec(spec_id=id_):
+        case ch.SetDefaultSpec(spec_id=id_):
             return {"action": "set-default-spec", "spec-id": id_}
-        case u.AddSortOrder(sort_order=order):
+        case ch.AddSortOrder(sort_order=order):
             return {"action": "add-sort-order", "sort-order": sort_order_to_json(order)}
-        case u.SetDefaultSortOrder(order_id=id_):
+        case ch.SetDefaultSortOrder(order_id=id_):
             return {"action": "set-default-sort-order", "sort-order-id": id_}
-        case u.SetLocation(location=location):
+        case ch.SetLocation(location=location):
             return {"action": "set-location", "location": location}
-        case u.SetProperties(updates=properties):
+        case ch.SetProperties(updates=properties):
             return {"action": "set-properties", "updates": dict(properties)}
-        case u.RemoveProperties(removals=removals):
+        case ch.RemoveProperties(removals=removals):
             return {"action": "remove-properties", "removals": list(removals)}
-        case u.RemoveSchemas(schema_ids=ids):
+        case ch.RemoveSchemas(schema_ids=ids):
             return {"action": "remove-schemas", "schema-ids": list(ids)}
-        case u.RemovePartitionSpecs(spec_ids=ids):
+        case ch.RemovePartitionSpecs(spec_ids=ids):
             return {"action": "remove-partition-specs", "spec-ids": list(ids)}
         case _:
             return _snapshot_update_to_json(update)
 
 
-def _snapshot_update_to_json(update: u.TableUpdate) -> dict[str, Any]:
+def _snapshot_update_to_json(update: ch.TableUpdate) -> dict[str, Any]:
     match update:
-        case u.AddSnapshot(snapshot=snapshot):
+        case ch.AddSnapshot(snapshot=snapshot):
             return {"action": "add-snapshot", "snapshot": snapshot_to_json(snapshot)}
-        case u.SetSnapshotRef(name=name, ref=ref):
+        case ch.SetSnapshotRef(name=name, ref=ref):
             return {"action": "set-snapshot-ref", "ref-name": name, **ref_to_json(ref)}
-        case u.RemoveSnapshotRef(name=name):
+        case ch.RemoveSnapshotRef(name=name):
             return {"action": "remove-snapshot-ref", "ref-name": name}
-        case u.RemoveSnapshots(snapshot_ids=ids):
+        case ch.RemoveSnapshots(snapshot_ids=ids):
             return {"action": "remove-snapshots", "snapshot-ids": list(ids)}
-        case u.SetStatistics(statistics=file):
+        case ch.SetStatistics(statistics=file):
             # The specification deprecates this separate id, but older servers require it.
             return {
                 "action": "set-statistics",
                 "snapshot-id": file.snapshot_id,
                 "statistics": statistics_to_json(file),
             }
-        case u.RemoveStatistics(snapshot_id=id_):
+        case ch.RemoveStatistics(snapshot_id=id_):
             return {"action": "remove-statistics", "snapshot-id": id_}
-        case u.SetPartitionStatistics(partition_statistics=partition_file):
+        case ch.SetPartitionStatistics(partition_statistics=partition_file):
             return {
                 "action": "set-partition-statistics",
                 "partition-statistics": partition_statistics_to_json(partition_file),
             }
-        case u.RemovePartitionStatistics(snapshot_id=id_):
+        case ch.RemovePartitionStatistics(snapshot_id=id_):
             return {"action": "remove-partition-statistics", "snapshot-id": id_}
         case _:
             raise InvalidRequestError(f"unknown table update {type(update).__name__}")

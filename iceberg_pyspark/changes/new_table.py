@@ -20,17 +20,14 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from iceberg_pyspark.changes.apply import apply_updates
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.compatibility import check_spec
-from iceberg_pyspark.changes.fresh_ids import fresh_ids, mapped_ids, with_ids
-from iceberg_pyspark.changes.property_changes import name_mapping_property
-from iceberg_pyspark.changes.requirements import AssertRefSnapshotId, same_table
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,
     AddSortOrder,
+    AssertRefSnapshotId,
     AssignUUID,
+    Changes,
     RemoveSnapshotRef,
     SetCurrentSchema,
     SetDefaultSortOrder,
@@ -39,7 +36,11 @@ from iceberg_pyspark.changes.updates import (
     SetProperties,
     TableUpdate,
     UpgradeFormatVersion,
+    same_table,
 )
+from iceberg_pyspark.changes.compatibility import check_spec
+from iceberg_pyspark.changes.fresh_ids import fresh_ids, mapped_ids, with_ids
+from iceberg_pyspark.changes.property_changes import name_mapping_property
 from iceberg_pyspark.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,

@@ -14,13 +14,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.requirements import same_table
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
+    Changes,
     RemoveProperties,
     SetProperties,
     TableUpdate,
     UpgradeFormatVersion,
+    same_table,
 )
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods

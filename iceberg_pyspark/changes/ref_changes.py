@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.requirements import AssertRefSnapshotId, TableRequirement, same_table
-from iceberg_pyspark.changes.updates import RemoveSnapshotRef, SetSnapshotRef
+from iceberg_pyspark.changes.changes import (
+    AssertRefSnapshotId,
+    Changes,
+    RemoveSnapshotRef,
+    SetSnapshotRef,
+    TableRequirement,
+    same_table,
+)
 from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.spec.snapshots import MAIN, RefType, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -13,17 +13,19 @@ from dataclasses import replace
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from iceberg_pyspark.changes.apply_schemas import same_schema
-from iceberg_pyspark.changes.changes import Changes
+from iceberg_pyspark.changes.changes import (
+    LAST_ADDED,
+    AddSchema,
+    AssertCurrentSchemaId,
+    AssertLastAssignedFieldId,
+    Changes,
+    SetCurrentSchema,
+    same_table,
+)
 from iceberg_pyspark.changes.compatibility import check_schema
 from iceberg_pyspark.changes.default_literals import default_from_literal
 from iceberg_pyspark.changes.fresh_ids import renumber, type_with_fresh_ids
 from iceberg_pyspark.changes.property_changes import column_property_updates
-from iceberg_pyspark.changes.requirements import (
-    AssertCurrentSchemaId,
-    AssertLastAssignedFieldId,
-    same_table,
-)
-from iceberg_pyspark.changes.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.argument_types import checked_methods

@@ -12,22 +12,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.ref_changes import ancestors_of
-from iceberg_pyspark.changes.requirements import (
+from iceberg_pyspark.changes.changes import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
     AssertRefSnapshotId,
-    TableRequirement,
-    same_table,
-)
-from iceberg_pyspark.changes.updates import (
+    Changes,
     RemovePartitionSpecs,
     RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
+    TableRequirement,
     TableUpdate,
+    same_table,
 )
+from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.snapshots import MAIN, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.compatibility import check_sort_order
-from iceberg_pyspark.changes.requirements import (
+from iceberg_pyspark.changes.changes import (
+    LAST_ADDED,
+    AddSortOrder,
     AssertDefaultSortOrderId,
+    Changes,
+    SetDefaultSortOrder,
     same_table,
 )
-from iceberg_pyspark.changes.updates import LAST_ADDED, AddSortOrder, SetDefaultSortOrder
+from iceberg_pyspark.changes.compatibility import check_sort_order
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.sorting import UNSORTED, Direction, NullOrder, SortField, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.compatibility import check_spec
-from iceberg_pyspark.changes.requirements import (
+from iceberg_pyspark.changes.changes import (
+    LAST_ADDED,
+    AddPartitionSpec,
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
+    Changes,
+    SetDefaultSpec,
     same_table,
 )
-from iceberg_pyspark.changes.updates import LAST_ADDED, AddPartitionSpec, SetDefaultSpec
+from iceberg_pyspark.changes.compatibility import check_spec
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from iceberg_pyspark.changes.apply_schemas import same_schema
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     LAST_ADDED,
     AddSchema,
     AssignUUID,

@@ -1,7 +1,7 @@
 """Decodes the bounds of many files at once: binary single values become typed Arrow arrays.
 
 Specification, Appendix D "Binary single-value serialization", including the widths of values
-written before a type promotion. `expressions/value_ranges.decode_bound` is the counterpart for one
+written before a type promotion. `expressions/evaluation.decode_bound` is the counterpart for one
 value; tests check that both agree. A bound that cannot be read or is NaN becomes null, and null
 means unknown.
 """
@@ -73,7 +73,7 @@ def arrow_literal(type_: types.Type, value: Any) -> pa.Scalar:
 
 
 def java_uuid_keys(bounds: pa.Array) -> pa.Array:
-    """Return the `expressions/value_ranges.java_uuid_key` of each uuid bound."""
+    """Return the `expressions/evaluation.java_uuid_key` of each uuid bound."""
     return pa.array(
         [None if b is None else java_uuid_key(b) for b in bounds.to_pylist()], pa.binary()
     )

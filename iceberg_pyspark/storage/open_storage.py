@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL
-from iceberg_pyspark.storage.credentials.remote_signing import check_tasks_sign
+from iceberg_pyspark.storage.credentials.table_services import check_tasks_sign
 from iceberg_pyspark.storage.credentials.vended_credentials import (
     VENDED_CREDENTIALS,
     properties_at,

@@ -13,7 +13,7 @@ import pytest
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     RemoveProperties,
     SetLocation,
     SetProperties,

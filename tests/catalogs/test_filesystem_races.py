@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     AddSnapshot,
     SetSnapshotRef,
 )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.changes.changes import RemovePartitionStatistics
 from iceberg_pyspark.changes.outcomes import Done
-from iceberg_pyspark.changes.updates import RemovePartitionStatistics
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle

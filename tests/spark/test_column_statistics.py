@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.changes.updates import SetStatistics
+from iceberg_pyspark.changes.changes import SetStatistics
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from tests.support.native_lake import sqlite_lake

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.changes.updates import SetProperties
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake

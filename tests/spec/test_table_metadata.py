@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import AddSnapshot, RemoveSnapshots, SetSnapshotRef
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
-from iceberg_pyspark.changes.updates import AddSnapshot, RemoveSnapshots, SetSnapshotRef
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import (

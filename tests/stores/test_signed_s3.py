@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.storage.credentials.remote_signing import SIGNING
+from iceberg_pyspark.storage.credentials.table_services import SIGNING
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.s3 import ACCESS_KEY, REGION, S3Server

@@ -21,10 +21,15 @@ from iceberg_pyspark.catalogs.catalog import (
     Namespace,
     TableIdentifier,
 )
+from iceberg_pyspark.changes.changes import (
+    AssertCreate,
+    AssertTableUUID,
+    RemoveProperties,
+    SetProperties,
+    SetSnapshotRef,
+)
 from iceberg_pyspark.changes.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.changes.outcomes import Done
-from iceberg_pyspark.changes.requirements import AssertCreate, AssertTableUUID
-from iceberg_pyspark.changes.updates import RemoveProperties, SetProperties, SetSnapshotRef
 from iceberg_pyspark.errors import (
     CommitConflictError,
     InvalidRequestError,

@@ -15,16 +15,16 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.changes.new_table import NewTable, new_table_updates, replace_table
-from iceberg_pyspark.changes.requirements import AssertCreate
-from iceberg_pyspark.changes.snapshot_changes import AppendFiles
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,
+    AssertCreate,
     SetCurrentSchema,
     SetDefaultSpec,
 )
+from iceberg_pyspark.changes.new_table import NewTable, new_table_updates, replace_table
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import (
     CommitError,
     IcebergError,

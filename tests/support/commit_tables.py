@@ -9,10 +9,9 @@ from uuid import uuid4
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.outcomes import Outcome
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import CatalogUnavailableError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries

@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier, ViewCatalog
-from iceberg_pyspark.changes.new_table import new_table_updates
-from iceberg_pyspark.changes.outcomes import Refused
-from iceberg_pyspark.changes.requirements import AssertCreate
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
+    AssertCreate,
     RemoveProperties,
     SetLocation,
     SetProperties,
 )
+from iceberg_pyspark.changes.new_table import new_table_updates
+from iceberg_pyspark.changes.outcomes import Refused
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,

@@ -25,6 +25,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     versions_folder,
 )
 from iceberg_pyspark.catalogs.outcome_search import unknown_change
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import (
     Done,
     Outcome,
@@ -34,8 +35,6 @@ from iceberg_pyspark.changes.outcomes import (
     caused_by,
     unknown,
 )
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     FileAlreadyExistsError,

@@ -30,8 +30,7 @@ from iceberg_pyspark.catalogs.hadoop.folder_versions import (
 )
 from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, is_version_file, load_version
 from iceberg_pyspark.catalogs.table_folders import LOCATION, WAREHOUSE, absolute_location
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.errors import (
     FileAlreadyExistsError,
     NamespaceAlreadyExistsError,

@@ -26,8 +26,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     named_metadata_file,
 )
 from iceberg_pyspark.catalogs.table_folders import absolute_location
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,

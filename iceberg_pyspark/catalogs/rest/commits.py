@@ -19,10 +19,9 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier, check_folder_name,
 from iceberg_pyspark.catalogs.outcome_search import look_after_change
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.rest_session import LostAnswer
+from iceberg_pyspark.changes.changes import AssertCreate, TableRequirement, TableUpdate
 from iceberg_pyspark.changes.changes_json import requirement_to_json, update_to_json
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, T, Unknown, unknown
-from iceberg_pyspark.changes.requirements import AssertCreate, TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     IcebergError,

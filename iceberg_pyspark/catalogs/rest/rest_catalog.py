@@ -60,9 +60,8 @@ from iceberg_pyspark.catalogs.rest.table_answers import (
     loads_refs,
     with_snapshots_of_refs,
 )
+from iceberg_pyspark.changes.changes import AddSnapshot, TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import Done, Outcome, after_commit
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import AddSnapshot, TableUpdate
 from iceberg_pyspark.errors import (
     InvalidMetadataError,
     NamespaceAlreadyExistsError,

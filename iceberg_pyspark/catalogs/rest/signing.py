@@ -3,7 +3,7 @@
 Open API specification of the REST catalog, `signRequest` and `LoadTableResult`, "Remote Signing":
 `s3.remote-signing-enabled` of a table's `config`, with `remote-signing-config`; older servers send
 `signer.uri` and `signer.endpoint` (also as `s3.signer.uri`, `s3.signer.endpoint`). Signing in other
-processes is in `storage/credentials/remote_signing.py`.
+processes is in `storage/credentials/table_services.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.rest.connection import Connection, TableSessions
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.storage.credentials.remote_signing import (
+from iceberg_pyspark.storage.credentials.table_services import (
     SIGNERS,
     SIGNING,
     RemoteSigning,

@@ -1,7 +1,9 @@
 """Handles requests about scans: their plans, aggregates from metadata, and run-time filters.
 
 A scan reads a table of a catalog, or a relation of the format `iceberg-py`, for which Spark falls
-back to the portable reader if there is no native plan.
+back to the portable reader if there is no native plan. Aggregates are answered only for columns
+that Spark sees unchanged and for conditions with an exact predicate; statistics of columns are for
+Spark's cost-based optimizer.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, text_of
+from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, text_of, wire_value
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
+    ColumnValueStatistics,
     PlannedScan,
     RemainingFiles,
     ScanAggregate,
@@ -38,7 +41,6 @@ from iceberg_pyspark.spark.bridge.spark_conditions import (
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows, spark_column_statistics
 from iceberg_pyspark.spark.native_read.change_scan import changes_parts
 from iceberg_pyspark.spark.native_read.filter_conditions import is_exact, remaining_locations
 from iceberg_pyspark.spark.native_read.native_scan import (
@@ -50,20 +52,102 @@ from iceberg_pyspark.spark.native_read.native_scan import (
 from iceberg_pyspark.spark.option_values import with_location_settings
 from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
-from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, struct_from_json
+from iceberg_pyspark.spark.rows.spark_types import (
+    project_with_hidden_columns,
+    struct_from_json,
+    to_spark_schema,
+)
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.metadata_tables.changes_table import changes_schema
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
+from iceberg_pyspark.table.reading.metadata_aggregates import (
+    Aggregate,
+    column_statistics,
+    known_aggregates,
+)
 from iceberg_pyspark.table.reading.stream_offsets import read_offset
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 
+_log = get_logger(__name__)
+
+
+def _spark_column_statistics(scan: TableScan) -> tuple[ColumnValueStatistics, ...]:
+    """Return the statistics of the columns that have any."""
+    schema = scan.context.schemas[0]
+    statistics = column_statistics(scan, schema.as_struct.fields)
+    columns = []
+    for f in schema.as_struct.fields:
+        of_column = statistics.get(f.field_id)
+        if of_column is None:
+            continue
+        (own,) = to_spark_schema(Schema(fields=(f,))).fields
+        type_ = own.dataType
+        if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
+            continue  # Spark makes no estimates for collated strings.
+        columns.append(
+            ColumnValueStatistics(
+                column=f.name,
+                type=type_.json(),
+                distinct_count=of_column.distinct_count,
+                null_count=of_column.null_count,
+                min_value=wire_value(of_column.least),
+                max_value=wire_value(of_column.greatest),
+            )
+        )
+    return tuple(columns)
+
+
+_UNKNOWN = AggregateRows(rows=None)
+
+
+def aggregate_rows(scan: TableScan, request: ScanAggregate) -> AggregateRows:
+    """Return the aggregates of a scan as far as metadata suffice to compute them."""
+    rows = _aggregate_rows(scan, request)
+    if rows is None:
+        return _UNKNOWN
+    return AggregateRows(rows=tuple(tuple(map(wire_value, row)) for row in rows))
+
+
+def _aggregate_rows(scan: TableScan, request: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
+    schema = scan.context.schemas[0]
+    struct = struct_from_json(request.columns)
+    columns = {f.name: _column(schema, f) for f in struct.fields}
+    if any(c is None for c in columns.values()):
+        return None
+    aggregates = [
+        Aggregate(kind=a.kind, column=None if a.column is None else columns[a.column])
+        for a in request.aggregates
+    ]
+    if (
+        request.condition is None
+        and not request.groups
+        and all(a.kind == "rows" for a in aggregates)
+    ):
+        # known_count() can also subtract the positions of deleted rows.
+        count = scan.known_count()
+        return None if count is None else [(count,) * len(aggregates)]
+    predicate = comparable_predicate_of(request.condition, schema)
+    if predicate is None:
+        return None
+    by = [c for c in (columns[g] for g in request.groups) if c is not None]
+    return known_aggregates(scan.pruned_by(predicate), by, aggregates)
+
+
+def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> NestedField | None:
+    """Return the table's column if Spark sees it with the same type, else None."""
+    column = schema.as_struct.field_named(as_spark_sees_it.name)
+    if column is None:
+        return None
+    (own,) = to_spark_schema(Schema(fields=(column,))).fields
+    return column if own.dataType == as_spark_sees_it.dataType else None
+
+
 T = TypeVar("T")
 
-_log = get_logger(__name__)
 _STAYS = PlannedScan()
-_UNKNOWN = AggregateRows(rows=None)
 _ALL = RemainingFiles(locations=None)
 
 
@@ -127,7 +211,7 @@ def scan_statistics(sessions: BridgeSessions, request: ScanStatistics) -> TableS
     session, nothing = sessions.of_handle(request.table.session), spark_types.StructType()
     try:
         scan = _whole_scan(session, state, nothing, request.table.locations)
-        return TableStatistics(columns=spark_column_statistics(scan))
+        return TableStatistics(columns=_spark_column_statistics(scan))
     except IcebergError as e:
         _log.info(
             "table %s is planned without column statistics: %s", state.loaded_table.identifier, e

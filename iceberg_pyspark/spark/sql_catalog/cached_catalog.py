@@ -23,9 +23,8 @@ from typing import Any, cast
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location
+from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import Outcome
-from iceberg_pyspark.changes.requirements import TableRequirement
-from iceberg_pyspark.changes.updates import TableUpdate
 from iceberg_pyspark.spark.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.local import is_local

@@ -39,7 +39,7 @@ from iceberg_pyspark.storage.credentials.credential_renewal import (
     lasting_properties,
     source_of,
 )
-from iceberg_pyspark.storage.credentials.remote_signing import (
+from iceberg_pyspark.storage.credentials.table_services import (
     REMOTE_SIGNING_ENABLED,
     is_signed_remotely,
 )

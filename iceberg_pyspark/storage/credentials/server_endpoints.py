@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.redaction import redact_properties
-from iceberg_pyspark.storage.credentials.remote_signing import is_signed_remotely
+from iceberg_pyspark.storage.credentials.table_services import is_signed_remotely
 from iceberg_pyspark.storage.files.places import EQUAL_SCHEMES
 from iceberg_pyspark.storage.store_properties import azure_settings, store_settings
 

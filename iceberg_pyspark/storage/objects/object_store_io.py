@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.table_properties import bool_property
-from iceberg_pyspark.storage.credentials.remote_signing import is_signed_remotely
+from iceberg_pyspark.storage.credentials.table_services import is_signed_remotely
 from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileInfo, outside_file

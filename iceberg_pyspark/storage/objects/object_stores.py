@@ -21,7 +21,7 @@ from iceberg_pyspark.storage.credentials.credential_renewal import (
     CredentialProvider,
     source_of,
 )
-from iceberg_pyspark.storage.credentials.remote_signing import (
+from iceberg_pyspark.storage.credentials.table_services import (
     REMOTE_SIGNING_ENABLED,
     SIGNER,
     SIGNING,

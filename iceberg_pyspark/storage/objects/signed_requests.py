@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from iceberg_pyspark.errors import IcebergError, StorageError
-from iceberg_pyspark.storage.credentials.remote_signing import (
+from iceberg_pyspark.storage.credentials.table_services import (
     RemoteSigning,
     SignerAnswer,
     signer_of,

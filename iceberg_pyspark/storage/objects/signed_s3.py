@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_plus
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from iceberg_pyspark.storage.credentials.remote_signing import signing_of
+from iceberg_pyspark.storage.credentials.table_services import signing_of
 from iceberg_pyspark.storage.objects.ranged_reads import RangedReads
 from iceberg_pyspark.storage.objects.signed_requests import (
     RequestSettings,

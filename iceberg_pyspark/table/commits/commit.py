@@ -17,7 +17,15 @@ from typing import Literal, Protocol, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.changes.apply import apply_updates
-from iceberg_pyspark.changes.changes import Changes, combine_requirements
+from iceberg_pyspark.changes.changes import (
+    AssertRefSnapshotId,
+    AssignUUID,
+    Changes,
+    TableRequirement,
+    TableUpdate,
+    check_requirement,
+    combine_requirements,
+)
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.changes.id_reuse import with_known_ids
 from iceberg_pyspark.changes.outcomes import (
@@ -30,13 +38,7 @@ from iceberg_pyspark.changes.outcomes import (
     caused_by,
     unknown,
 )
-from iceberg_pyspark.changes.requirements import (
-    AssertRefSnapshotId,
-    TableRequirement,
-    check_requirement,
-)
 from iceberg_pyspark.changes.retry import RetryPolicy, commit_retry_policy, status_check_policy
-from iceberg_pyspark.changes.updates import AssignUUID, TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,

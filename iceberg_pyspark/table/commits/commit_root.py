@@ -1,16 +1,20 @@
 """Writes a root manifest and its new leaves, which version 4 has in place of a manifest list.
 
-Proposal "Single-file commits". `changes/root_entries.py` plans the entries. Written leaves
-are used again by the next attempt; a root manifest and the Puffin files of its manifest deletion
-vectors belong to one attempt.
+Proposal "Single-file commits". `changes/root_entries.py` plans the entries. Written leaves are used
+again by the next attempt; a root manifest and the Puffin files of its manifest deletion vectors
+belong to one attempt. The files that a snapshot removes from leaves without rewriting the leaves
+are the positions in a manifest's new deletion vector that are not in the vector that it replaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from iceberg_pyspark.changes.manifest_changes import SnapshotBase, SnapshotPlan
+import numpy as np
+import pyarrow as pa
+
+from iceberg_pyspark.changes.manifest_changes import SnapshotBase, SnapshotPlan, as_deleted_entry
 from iceberg_pyspark.changes.root_entries import (
     MAX_INLINE_VECTOR_BYTES,
     BaseRoot,
@@ -26,7 +30,9 @@ from iceberg_pyspark.formats.locations import (
     location_provider,
     manifest_vectors_file_name,
 )
-from iceberg_pyspark.formats.manifest_lists import with_known_counts
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests, with_known_counts
+from iceberg_pyspark.formats.manifest_reader import entries_of
 from iceberg_pyspark.formats.puffin.deletion_vectors import (
     decode_deletion_vector,
     encode_deletion_vector,
@@ -38,7 +44,7 @@ from iceberg_pyspark.formats.roots.leaf_manifests import write_leaf_manifest
 from iceberg_pyspark.formats.roots.root_manifests import read_base_root
 from iceberg_pyspark.formats.roots.written_roots import WrittenRoot, remember_root, written_root
 from iceberg_pyspark.spec.content_entries import ContentStatus, ManifestVectorEntry
-from iceberg_pyspark.spec.manifests import ManifestEntry, ManifestFile
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import (
@@ -51,7 +57,11 @@ from iceberg_pyspark.spec.table_properties import (
 )
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.partition_types import ambiguous_types, common_partition_type
+from iceberg_pyspark.table.commits.partition_types import (
+    ambiguous_types,
+    common_partition_type,
+    partition_type_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,3 +324,26 @@ def _dead_positions(leaf: ManifestFile) -> Set[int]:
     if leaf.dead_positions is None:
         return frozenset()
     return frozenset(decode_deletion_vector(leaf.dead_positions, leaf.manifest_path))
+
+
+def removed_from_leaves(
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, content: ManifestContent
+) -> Iterator[ManifestEntry]:
+    """Yield the entries of leaves that the snapshot removed, with status DELETED and its id."""
+    if snapshot.root_manifest is None:
+        return
+    changed_vectors = read_base_root(io, snapshot).changed_vectors
+    for leaf in read_snapshot_manifests(io, snapshot):
+        vector = changed_vectors.get(leaf.manifest_path)
+        if leaf.is_root or leaf.content is not content or vector is None:
+            continue
+        entries = read_entries(
+            io,
+            replace(leaf, dead_positions=None, dead_count=0),
+            partition_type_of(metadata, leaf, snapshot),
+            drop_deleted=False,
+            metrics="all",
+        )
+        positions = decode_deletion_vector(vector, leaf.manifest_path).to_array()
+        for entry in entries_of(entries.take(pa.array(np.frombuffer(positions, np.uint64)))):
+            yield as_deleted_entry(entry, snapshot.snapshot_id)

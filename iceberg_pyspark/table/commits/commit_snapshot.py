@@ -11,7 +11,15 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
-from iceberg_pyspark.changes.changes import Changes
+from iceberg_pyspark.changes.changes import (
+    AddSnapshot,
+    AssertRefSnapshotId,
+    AssignUUID,
+    Changes,
+    SetSnapshotRef,
+    TableUpdate,
+    same_table,
+)
 from iceberg_pyspark.changes.compatibility import check_manifests
 from iceberg_pyspark.changes.manifest_changes import (
     NewManifest,
@@ -22,7 +30,6 @@ from iceberg_pyspark.changes.manifest_changes import (
     plan_merge,
 )
 from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted, Refused
-from iceberg_pyspark.changes.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.changes.snapshot_changes import (
     DeleteFiles,
     OverwriteFiles,
@@ -31,7 +38,6 @@ from iceberg_pyspark.changes.snapshot_changes import (
     plan_snapshot,
 )
 from iceberg_pyspark.changes.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
-from iceberg_pyspark.changes.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.locations import (
     location_provider,
@@ -65,8 +71,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
 from iceberg_pyspark.table.commits.commit import Clock
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.commit_root import RootWriter
-from iceberg_pyspark.table.commits.leaf_removals import removed_from_leaves
+from iceberg_pyspark.table.commits.commit_root import RootWriter, removed_from_leaves
 from iceberg_pyspark.table.commits.partition_types import (
     ambiguous_types,
     common_partition_type,

@@ -26,9 +26,9 @@ from iceberg_pyspark.catalogs.catalog_properties import (
     storage_properties,
 )
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import AssertCreate
 from iceberg_pyspark.changes.new_table import NewTable, new_table_metadata, new_table_updates
 from iceberg_pyspark.changes.outcomes import Outcome, Refused, Unknown
-from iceberg_pyspark.changes.requirements import AssertCreate
 from iceberg_pyspark.changes.retry import status_check_policy
 from iceberg_pyspark.errors import (
     CommitConflictError,

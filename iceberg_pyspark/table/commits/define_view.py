@@ -23,9 +23,9 @@ from iceberg_pyspark.catalogs.catalog_properties import (
     properties_below,
     storage_properties,
 )
+from iceberg_pyspark.changes.changes import RemoveProperties, SetLocation, SetProperties
 from iceberg_pyspark.changes.outcomes import Refused, caused_by
 from iceberg_pyspark.changes.retry import commit_retry_policy
-from iceberg_pyspark.changes.updates import RemoveProperties, SetLocation, SetProperties
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     ViewUpdate,

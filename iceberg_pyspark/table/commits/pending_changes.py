@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from iceberg_pyspark.changes.changes import Changes
+from iceberg_pyspark.changes.changes import Changes, SetLocation, UpgradeFormatVersion, same_table
 from iceberg_pyspark.changes.cherry_picks import staged_snapshot
 from iceberg_pyspark.changes.compatibility import with_schemes
 from iceberg_pyspark.changes.property_changes import PropertyChanges
@@ -38,12 +38,10 @@ from iceberg_pyspark.changes.ref_changes import (
     set_current_snapshot,
     set_retention,
 )
-from iceberg_pyspark.changes.requirements import same_table
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.changes.sort_changes import SortChanges
 from iceberg_pyspark.changes.spec_changes import SpecChanges
-from iceberg_pyspark.changes.updates import SetLocation, UpgradeFormatVersion
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.changes.changes import Changes
-from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted
-from iceberg_pyspark.changes.requirements import same_table
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
+    Changes,
     SetPartitionStatistics,
     SetStatistics,
     TableUpdate,
+    same_table,
 )
+from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.changes.outcomes import Refused
-from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     IcebergError,

@@ -11,8 +11,8 @@ import pytest
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown
-from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

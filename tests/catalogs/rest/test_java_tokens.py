@@ -16,7 +16,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
-from iceberg_pyspark.changes.updates import SetProperties
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.errors import NotAuthorizedError
 from tests.services.server import Server
 from tests.support.catalog_contract import create

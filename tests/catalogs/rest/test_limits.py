@@ -21,8 +21,8 @@ from iceberg_pyspark.catalogs.rest.rest_session import (
 )
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import CatalogUnavailableError, CommitConflictError, StorageError
-from iceberg_pyspark.storage.credentials import credential_renewal, remote_signing, table_services
-from iceberg_pyspark.storage.credentials.remote_signing import RemoteSigning
+from iceberg_pyspark.storage.credentials import credential_renewal, table_services
+from iceberg_pyspark.storage.credentials.table_services import RemoteSigning
 from tests.support.stalling_server import (
     OK,
     Answer,
@@ -162,4 +162,4 @@ def test_renewed_keys_and_signatures_of_tasks_have_limits(
             source="none", namespace=("db",), name="t", endpoint=uri, for_tasks=True
         )
         with pytest.raises(StorageError, match="gave no answer"):
-            remote_signing._TaskSigner().sign(signing, {})
+            table_services._TaskSigner().sign(signing, {})

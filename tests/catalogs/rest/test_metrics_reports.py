@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
+from iceberg_pyspark.changes.changes import AddSnapshot, SetProperties
 from iceberg_pyspark.changes.outcomes import Done
-from iceberg_pyspark.changes.updates import AddSnapshot, SetProperties
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from tests.services.server import Server
 from tests.support.http_server import BreakConnection, Reply, TestServer, http_server

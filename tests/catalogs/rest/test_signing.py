@@ -14,7 +14,7 @@ from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
 from iceberg_pyspark.errors import CatalogError, StorageError
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.storage.credentials.remote_signing import SIGNING, RemoteSigning, signing_of
+from iceberg_pyspark.storage.credentials.table_services import SIGNING, RemoteSigning, signing_of
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.http_server import Reply, Request, TestServer, http_server

@@ -17,7 +17,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
-from iceberg_pyspark.changes.updates import SetProperties
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.errors import NotAuthorizedError
 from tests.support.http_server import Reply, Request, TestServer, http_server
 from tests.support.rest_answers import error, table_reply

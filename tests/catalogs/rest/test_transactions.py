@@ -6,9 +6,8 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.rest_catalog import RestCatalog
+from iceberg_pyspark.changes.changes import AssertTableUUID, SetProperties
 from iceberg_pyspark.changes.outcomes import Done, Refused
-from iceberg_pyspark.changes.requirements import AssertTableUUID
-from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import CommitConflictError
 from tests.services.server import Server
 from tests.support.catalog_contract import create, new_name

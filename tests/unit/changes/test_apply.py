@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
-from iceberg_pyspark.changes.compatibility import normal_location
-from iceberg_pyspark.changes.new_table import new_table_metadata, new_table_updates
-from iceberg_pyspark.changes.updates import (
+from iceberg_pyspark.changes.changes import (
     LAST_ADDED,
     AddPartitionSpec,
     AddSchema,
@@ -35,6 +33,8 @@ from iceberg_pyspark.changes.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
+from iceberg_pyspark.changes.compatibility import normal_location
+from iceberg_pyspark.changes.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import CommitTableRequest
 
-from iceberg_pyspark.changes import requirements as r
-from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes import changes as ch
 from iceberg_pyspark.changes.changes_json import requirement_to_json, update_to_json
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -61,42 +60,42 @@ STATISTICS = StatisticsFile(
 )
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 
-UPDATES: list[u.TableUpdate] = [
-    u.AssignUUID(UUID),
-    u.UpgradeFormatVersion(3),
-    u.AddSchema(SCHEMA, 1),
-    u.SetCurrentSchema(u.LAST_ADDED),
-    u.AddPartitionSpec(SPEC),
-    u.SetDefaultSpec(u.LAST_ADDED),
-    u.AddSortOrder(ORDER),
-    u.SetDefaultSortOrder(u.LAST_ADDED),
-    u.AddSnapshot(SNAPSHOT),
-    u.SetSnapshotRef("main", SnapshotRef(snapshot_id=2**62)),
-    u.SetSnapshotRef("t", SnapshotRef(snapshot_id=2**62, type="tag", max_ref_age_ms=5)),
-    u.RemoveSnapshotRef("t"),
-    u.RemoveSnapshots((1, 2**62)),
-    u.SetLocation("s3://b/t"),
-    u.SetProperties({"a": "1"}),
-    u.RemoveProperties(("a", "b")),
-    u.SetStatistics(STATISTICS),
-    u.RemoveStatistics(2**62),
-    u.SetPartitionStatistics(
+UPDATES: list[ch.TableUpdate] = [
+    ch.AssignUUID(UUID),
+    ch.UpgradeFormatVersion(3),
+    ch.AddSchema(SCHEMA, 1),
+    ch.SetCurrentSchema(ch.LAST_ADDED),
+    ch.AddPartitionSpec(SPEC),
+    ch.SetDefaultSpec(ch.LAST_ADDED),
+    ch.AddSortOrder(ORDER),
+    ch.SetDefaultSortOrder(ch.LAST_ADDED),
+    ch.AddSnapshot(SNAPSHOT),
+    ch.SetSnapshotRef("main", SnapshotRef(snapshot_id=2**62)),
+    ch.SetSnapshotRef("t", SnapshotRef(snapshot_id=2**62, type="tag", max_ref_age_ms=5)),
+    ch.RemoveSnapshotRef("t"),
+    ch.RemoveSnapshots((1, 2**62)),
+    ch.SetLocation("s3://b/t"),
+    ch.SetProperties({"a": "1"}),
+    ch.RemoveProperties(("a", "b")),
+    ch.SetStatistics(STATISTICS),
+    ch.RemoveStatistics(2**62),
+    ch.SetPartitionStatistics(
         PartitionStatisticsFile(snapshot_id=7, statistics_path="s3://b/p", file_size_in_bytes=1)
     ),
-    u.RemovePartitionStatistics(7),
-    u.RemoveSchemas((0, 1)),
-    u.RemovePartitionSpecs((0, 1)),
+    ch.RemovePartitionStatistics(7),
+    ch.RemoveSchemas((0, 1)),
+    ch.RemovePartitionSpecs((0, 1)),
 ]
-REQUIREMENTS: list[r.TableRequirement] = [
-    r.AssertCreate(),
-    r.AssertTableUUID(UUID),
-    r.AssertRefSnapshotId("main", 2**62),
-    r.AssertRefSnapshotId("main", None),
-    r.AssertLastAssignedFieldId(3),
-    r.AssertCurrentSchemaId(0),
-    r.AssertLastAssignedPartitionId(1000),
-    r.AssertDefaultSpecId(0),
-    r.AssertDefaultSortOrderId(1),
+REQUIREMENTS: list[ch.TableRequirement] = [
+    ch.AssertCreate(),
+    ch.AssertTableUUID(UUID),
+    ch.AssertRefSnapshotId("main", 2**62),
+    ch.AssertRefSnapshotId("main", None),
+    ch.AssertLastAssignedFieldId(3),
+    ch.AssertCurrentSchemaId(0),
+    ch.AssertLastAssignedPartitionId(1000),
+    ch.AssertDefaultSpecId(0),
+    ch.AssertDefaultSortOrderId(1),
 ]
 
 
@@ -118,7 +117,7 @@ def contained(ours: Any, theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize("update", UPDATES, ids=lambda update: type(update).__name__)
-def test_updates_are_read_as_they_were_meant(update: u.TableUpdate) -> None:
+def test_updates_are_read_as_they_were_meant(update: ch.TableUpdate) -> None:
     ours = update_to_json(update)
     read = read_by_pyiceberg(updates=[ours]).updates[0]
     theirs = read.model_dump(by_alias=True, mode="json")
@@ -130,18 +129,18 @@ def test_updates_are_read_as_they_were_meant(update: u.TableUpdate) -> None:
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=repr)
-def test_requirements_are_read_as_they_were_meant(requirement: r.TableRequirement) -> None:
+def test_requirements_are_read_as_they_were_meant(requirement: ch.TableRequirement) -> None:
     ours = requirement_to_json(requirement)
     read = read_by_pyiceberg(requirements=[ours]).requirements[0]
     assert contained(ours, read.model_dump(by_alias=True, mode="json"))
 
 
 def test_every_update_and_requirement_is_tried() -> None:
-    assert {type(x) for x in UPDATES} == set(u.TableUpdate.__args__)
-    assert {type(x) for x in REQUIREMENTS} == set(r.TableRequirement.__args__)
+    assert {type(x) for x in UPDATES} == set(ch.TableUpdate.__args__)
+    assert {type(x) for x in REQUIREMENTS} == set(ch.TableRequirement.__args__)
 
 
 def test_a_reference_that_must_not_be_there_is_null() -> None:
     # A server would treat a missing key as a request without this requirement.
-    ours = requirement_to_json(r.AssertRefSnapshotId("new", None))
+    ours = requirement_to_json(ch.AssertRefSnapshotId("new", None))
     assert ours == {"type": "assert-ref-snapshot-id", "ref": "new", "snapshot-id": None}

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.changes import updates as u
+from iceberg_pyspark.changes import changes as ch
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.apply_schemas import same_schema
 from iceberg_pyspark.changes.id_reuse import view_updates_with_known_ids, with_known_ids
@@ -63,24 +63,24 @@ ORDERS = [
     ),
 ]
 
-Pair: TypeAlias = tuple[u.TableUpdate, ...]
+Pair: TypeAlias = tuple[ch.TableUpdate, ...]
 ADDED: dict[str, list[Pair]] = {
-    "schema": [(u.AddSchema(s, s.highest_field_id), u.SetCurrentSchema(-1)) for s in SCHEMAS],
-    "spec": [(u.AddPartitionSpec(s), u.SetDefaultSpec(-1)) for s in SPECS],
-    "order": [(u.AddSortOrder(o), u.SetDefaultSortOrder(-1)) for o in ORDERS],
+    "schema": [(ch.AddSchema(s, s.highest_field_id), ch.SetCurrentSchema(-1)) for s in SCHEMAS],
+    "spec": [(ch.AddPartitionSpec(s), ch.SetDefaultSpec(-1)) for s in SPECS],
+    "order": [(ch.AddSortOrder(o), ch.SetDefaultSortOrder(-1)) for o in ORDERS],
 }
 PARTS = st.sampled_from([pair for pairs in ADDED.values() for pair in pairs])
-OTHERS = st.just((u.SetProperties({"a": "1"}),))
+OTHERS = st.just((ch.SetProperties({"a": "1"}),))
 CHANGES = st.lists(PARTS | OTHERS, max_size=6).map(lambda groups: [x for g in groups for x in g])
 
 
-def after(metadata: TableMetadata, updates: Sequence[u.TableUpdate]) -> TableMetadata:
+def after(metadata: TableMetadata, updates: Sequence[ch.TableUpdate]) -> TableMetadata:
     return apply_updates(metadata, updates, now_ms=2, previous_metadata_location=None)
 
 
 @given(before=CHANGES, updates=CHANGES)
 def test_updates_with_known_ids_have_the_same_effect(
-    before: list[u.TableUpdate], updates: list[u.TableUpdate]
+    before: list[ch.TableUpdate], updates: list[ch.TableUpdate]
 ) -> None:
     first = new_table_metadata(SCHEMAS[0], None, None, "/t", {}, table_uuid="0-0-0-0", now_ms=1)
     metadata = after(first, before)
@@ -88,14 +88,14 @@ def test_updates_with_known_ids_have_the_same_effect(
     assert after(metadata, updates_with_ids) == after(metadata, updates)
     for update in updates_with_ids:
         match update:
-            case u.AddSchema(schema=schema, last_column_id=last_column_id):
+            case ch.AddSchema(schema=schema, last_column_id=last_column_id):
                 there = any(same_schema(s, schema) for s in metadata.schemas)
                 assert not there or last_column_id > metadata.last_column_id
                 assert there or schema.schema_id not in metadata.schema_by_id
-            case u.AddPartitionSpec(spec=spec):
+            case ch.AddPartitionSpec(spec=spec):
                 assert not any(s.same_fields(spec) for s in metadata.partition_specs)
                 assert spec.spec_id not in metadata.spec_by_id
-            case u.AddSortOrder(sort_order=order):
+            case ch.AddSortOrder(sort_order=order):
                 assert order.fields not in [o.fields for o in metadata.sort_orders]
                 assert order.order_id not in [o.order_id for o in metadata.sort_orders]
             case _:
@@ -105,7 +105,7 @@ def test_updates_with_known_ids_have_the_same_effect(
 def test_a_part_that_is_removed_is_added_again() -> None:
     metadata = new_table_metadata(SCHEMAS[0], None, None, "/t", {}, table_uuid="0-0-0-0", now_ms=1)
     metadata = after(metadata, ADDED["spec"][1])
-    updates = [u.RemovePartitionSpecs((0,)), *ADDED["spec"][0]]
+    updates = [ch.RemovePartitionSpecs((0,)), *ADDED["spec"][0]]
     assert with_known_ids(metadata, updates) == updates
 
 
@@ -122,7 +122,7 @@ VIEW_CHANGES = st.lists(
                 for schema in SCHEMAS[:2]
                 for sql in ("SELECT 1", "SELECT 2")
             ),
-            (u.SetProperties({"a": "1"}),),
+            (ch.SetProperties({"a": "1"}),),
         ]
     ),
     max_size=4,
@@ -142,7 +142,7 @@ def test_view_updates_with_known_ids_have_the_same_effect(
     assert apply_view_updates(view, updates_with_ids, now_ms=3) == apply_view_updates(
         view, updates, now_ms=3
     )
-    added = [x.schema for x in updates_with_ids if isinstance(x, u.AddSchema)]
+    added = [x.schema for x in updates_with_ids if isinstance(x, ch.AddSchema)]
     assert not any(same_schema(s, a) for a in added for s in view.schemas)
 
 

@@ -8,7 +8,16 @@ from dataclasses import replace
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
-from iceberg_pyspark.changes.changes import Changes, combine_requirements
+from iceberg_pyspark.changes.changes import (
+    AddSnapshot,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    AssignUUID,
+    Changes,
+    SetSnapshotRef,
+    combine_requirements,
+)
 from iceberg_pyspark.changes.conflicts import snapshots_since
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.property_changes import PropertyChanges
@@ -23,12 +32,6 @@ from iceberg_pyspark.changes.ref_changes import (
     set_current_snapshot,
     set_retention,
 )
-from iceberg_pyspark.changes.requirements import (
-    AssertCurrentSchemaId,
-    AssertRefSnapshotId,
-    AssertTableUUID,
-)
-from iceberg_pyspark.changes.updates import AddSnapshot, AssignUUID, SetSnapshotRef
 from iceberg_pyspark.errors import (
     AlreadyExistsError,
     ConcurrentChangeError,

@@ -9,9 +9,13 @@ from dataclasses import replace
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import (
+    AddSnapshot,
+    AssertRefSnapshotId,
+    SetSnapshotRef,
+    TableUpdate,
+)
 from iceberg_pyspark.changes.new_table import new_table_metadata, replace_table
-from iceberg_pyspark.changes.requirements import AssertRefSnapshotId
-from iceberg_pyspark.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
+from iceberg_pyspark.changes.changes import AssertCurrentSchemaId, AssertLastAssignedFieldId
 from iceberg_pyspark.changes.new_table import new_table_metadata
-from iceberg_pyspark.changes.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.json_fields import JsonObject

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from iceberg_pyspark.changes.changes import AssertRefSnapshotId, RemoveSnapshotRef, RemoveSnapshots
 from iceberg_pyspark.changes.new_table import new_table_metadata
-from iceberg_pyspark.changes.requirements import AssertRefSnapshotId
 from iceberg_pyspark.changes.snapshot_retention import (
     Expiry,
     Retention,
@@ -17,7 +17,6 @@ from iceberg_pyspark.changes.snapshot_retention import (
     expiry_changes,
     unused_schemas,
 )
-from iceberg_pyspark.changes.updates import RemoveSnapshotRef, RemoveSnapshots
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef

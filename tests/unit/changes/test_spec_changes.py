@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.changes.apply import apply_updates
-from iceberg_pyspark.changes.new_table import new_table_metadata
-from iceberg_pyspark.changes.requirements import (
+from iceberg_pyspark.changes.changes import (
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
 )
+from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.sort_changes import SortChanges
 from iceberg_pyspark.changes.spec_changes import SpecChanges
 from iceberg_pyspark.errors import InvalidRequestError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.changes.updates import LAST_ADDED, AssignUUID, RemoveProperties, SetProperties
+from iceberg_pyspark.changes.changes import LAST_ADDED, AssignUUID, RemoveProperties, SetProperties
 from iceberg_pyspark.changes.view_changes import (
     AssertViewUUID,
     SetCurrentViewVersion,

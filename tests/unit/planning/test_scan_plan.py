@@ -1,10 +1,10 @@
-"""Planning over manifests in memory: what is kept and counted; no matching row is lost."""
+"""Plans of scans."""
 
 from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,14 +25,9 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
+from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, without_collection
 from iceberg_pyspark.planning.split_pack import SplitOptions
-from iceberg_pyspark.spec.manifests import (
-    DataFile,
-    FileContent,
-    ManifestContent,
-    ManifestFile,
-)
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -505,3 +500,38 @@ def test_equality_deletes_are_pruned_only_by_the_columns_that_they_compare() -> 
     assert planned_deletes(LiteralPredicate("eq", "c2", "x")) == {"of c1", "positions"}
     assert planned_deletes(LiteralPredicate("eq", "c1", 3)) == {"of c1", "of both", "positions"}
     assert planned_deletes(LiteralPredicate("eq", "c1", 4)) == {"positions"}
+
+
+@without_collection
+def is_enabled() -> bool:
+    return gc.isenabled()
+
+
+@without_collection
+def fails() -> None:
+    raise KeyError
+
+
+def test_garbage_is_not_collected_while_the_function_runs() -> None:
+    assert not is_enabled()
+    assert gc.isenabled()
+    with pytest.raises(KeyError):
+        fails()
+    assert gc.isenabled()
+
+
+def test_a_caller_that_has_switched_collection_off_finds_it_off() -> None:
+    gc.disable()
+    try:
+        is_enabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_generator_function_is_refused() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="generator function"):
+        without_collection(numbers)

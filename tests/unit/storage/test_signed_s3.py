@@ -18,7 +18,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.storage import store_properties
-from iceberg_pyspark.storage.credentials.remote_signing import SIGNING
+from iceberg_pyspark.storage.credentials.table_services import SIGNING
 from iceberg_pyspark.storage.files.file_io import FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.objects import object_store_io, signed_requests
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage

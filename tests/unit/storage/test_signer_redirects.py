@@ -8,7 +8,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credentials.credential_renewal import RENEWAL, Renewal, source_of
-from iceberg_pyspark.storage.credentials.remote_signing import SIGNING, RemoteSigning, signer_of
+from iceberg_pyspark.storage.credentials.table_services import SIGNING, RemoteSigning, signer_of
 from iceberg_pyspark.storage.objects import signed_requests
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.support.http_server import Reply, Request, TestServer, http_server

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.changes.changes import SetProperties
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
-from iceberg_pyspark.changes.updates import SetProperties
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from iceberg_pyspark.changes.changes import UpgradeFormatVersion
 from iceberg_pyspark.changes.manifest_changes import RemoveFiles
 from iceberg_pyspark.changes.ref_changes import create_ref
 from iceberg_pyspark.changes.snapshot_changes import (
     DeleteFiles,
 )
-from iceberg_pyspark.changes.updates import UpgradeFormatVersion
 from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
 from tests.support.commit_tables import commit_table, data_file
 from tests.support.snapshot_commits import act, append, by_path, overwrite

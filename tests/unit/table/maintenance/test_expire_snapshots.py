@@ -18,10 +18,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.changes.changes import SetPartitionStatistics, SetStatistics
 from iceberg_pyspark.changes.conflicts import ConflictChecks
 from iceberg_pyspark.changes.outcomes import Outcome, Refused, unknown
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, RowDelta
-from iceberg_pyspark.changes.updates import SetPartitionStatistics, SetStatistics
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,

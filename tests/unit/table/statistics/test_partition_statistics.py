@@ -14,8 +14,8 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.changes.changes import RemovePartitionStatistics
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused
-from iceberg_pyspark.changes.updates import RemovePartitionStatistics
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.statistics.partition_statistics import PartitionCounts

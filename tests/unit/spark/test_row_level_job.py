@@ -1,10 +1,12 @@
-"""What the tasks of a row-level operation record, and how the driver merges it, without Spark."""
+"""The job of a row-level operation, and its clean-up."""
 
 from __future__ import annotations
 
 import itertools
 import pickle
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.spark.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
-from iceberg_pyspark.spark.row_level.row_level_job import unite
+from iceberg_pyspark.spark.row_level.execution import _Run
+from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, unite
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from tests.support.commit_tables import SCHEMA
+from tests.support.commit_tables import SCHEMA, commit_table
 
 Row = tuple[Op, str | None, int | None]
 
@@ -100,3 +103,32 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
         places
     )
     assert changes.counts.get(Op.DELETE, 0) == len(rows)
+
+
+class LostRead:
+    """A read whose files cannot be planned."""
+
+    def files(self, paths: object) -> Any:
+        raise StorageError("a manifest cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("duplicate_match", "error"), [(None, StorageError), ("/t/a.parquet", InvalidRequestError)]
+)
+def test_new_files_are_removed(duplicate_match: str | None, error: type[Exception]) -> None:
+    io = MemoryFileIO()
+    io.write_bytes("/t/new.parquet", b"rows")
+    target: Any = SimpleNamespace(
+        name="t",
+        io=io,
+        metadata=commit_table().metadata,
+        selection=None,
+        write=SimpleNamespace(options=None, write_id="1"),
+    )
+    operation: Any = SimpleNamespace(requires_single_match=True)
+    new_file: Any = SimpleNamespace(file_path="/t/new.parquet")
+    rows = TouchedRows(data_files=(new_file,), duplicate_match=duplicate_match)
+    read: Any = LostRead()
+    with pytest.raises(error):
+        _Run(operation, target)._commit(target, rows, None, read)
+    assert not io.exists("/t/new.parquet")
