@@ -15,10 +15,11 @@ import iceberg_pyspark
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 KERNEL = [
     PACKAGE / "errors.py",
+    PACKAGE / "display.py",
     PACKAGE / "redaction.py",
     *(
         file
-        for name in ("spec", "expressions", "commits")
+        for name in ("spec", "expressions", "changes")
         for file in (PACKAGE / name).rglob("*.py")
     ),
 ]
