@@ -149,6 +149,45 @@ def test_summaries_count_what_javas_count(lake: Oracle, mode: str) -> None:
         assert actual[0] == actual[1], statement
 
 
+DRAWN = (
+    "update {t} set s = uuid() where id < 110",
+    "update {t} set g = monotonically_increasing_id() % 4, st.b = concat(uuid(), rand())",
+    "update {t} set s = case when id < 95 then uuid() else 'same' end where id in (select 92L)",
+    "update {t} set st = named_struct('a', cast(randn() * 100 as int), 'b', uuid())",
+    "update {t} set s = concat((select max(s) from {t}), uuid()) where id > 115",
+)
+REFUSED_DRAWS = (
+    "update {t} set s = 'x' where rand() < 2",
+    "delete from {t} where rand() < 2",
+    "merge into {t} t using src u on t.id = u.id when matched then update set s = uuid()",
+    "merge into {t} t using src u on t.id = u.id and rand() < 2 when matched then delete",
+    "merge into {t} t using src u on t.id = u.id when matched and rand() < 2 then delete",
+)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_random_values_are_drawn_once_for_each_row(lake: Oracle, mode: str) -> None:
+    make_pair(lake, "drawn", 2, mode)
+    counts = "select count(*), count(distinct s), count(distinct g) > 1, count(distinct st.b), "
+    counts += "max(length(s)) from {t}"
+    ours, javas = "lake.drawn_ours", "java_hadoop.drawn_java"
+    for statement in DRAWN:
+        lake.sql(statement.format(t=ours))
+        lake.sql(statement.format(t=javas))
+        assert (
+            lake.sql(counts.format(t=ours)).collect() == lake.sql(counts.format(t=javas)).collect()
+        ), statement
+    written = lake.sql(f"select * from {ours} order by id").collect()
+    assert written == lake.sql(f"select * from {ours} order by id").collect()
+    for statement in REFUSED_DRAWS:
+        for t in (ours, javas):
+            with pytest.raises(PySparkException, match="NON_DETERMINISTIC"):
+                lake.sql(statement.format(t=t))
+    for t in (ours, javas):
+        lake.sql(f"drop table {t}")
+
+
 @pytest.mark.nightly
 def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
     name = "changes.variants"

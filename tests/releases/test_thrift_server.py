@@ -135,7 +135,7 @@ def test_the_page_holds_for_two_clients_at_a_time(
             "tables": [["shop", "orders", False], ["shop", "t", False]],
             "views": [["shop", "v", False]],
             "columns": [["id", "bigint", None], ["s", "string", None]],
-            "operations": [["append"], ["overwrite"], ["overwrite"], ["overwrite"], ["replace"]],
+            "commits": [[True]],
         },
         "two sessions": [[], False, [[5]], [["shop"]], [["default"]]],
         "at the same time": [[101], [201], [301], [401]],

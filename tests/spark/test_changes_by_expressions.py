@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.row_level import execution
@@ -50,6 +51,16 @@ def test_an_update_sets_and_selects_by_rows_of_another_table(
     assert "db.s[" in explained
     lake.sql(update)
     assert counts(lake, table) == {**EXPECTED, 1: None}
+
+
+def test_an_update_draws_a_value_for_each_row(lake: SparkSession, table: str) -> None:
+    lake.sql(f"update {table} set n = 1 + cast(rand() * 1e9 as int) where id <> 2")
+    drawn = counts(lake, table)
+    assert drawn[2] is None
+    assert len(set(drawn.values())) == 4
+    assert counts(lake, table) == drawn
+    with pytest.raises(AnalysisException, match="NON_DETERMINISTIC"):
+        lake.sql(f"update {table} set n = 1 where rand() < 2")
 
 
 def test_every_clause_of_a_merge_looks_up_rows_of_another_table(

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 
-/** A call of a Python function that Spark's optimizer must not move: it sees the arguments only. */
+/** A call that Spark must neither move nor refuse: it sees the arguments only. */
 public class IcebergPyFunctionWrapper extends Expression {
   final Expression function;
   private final scala.collection.immutable.Seq arguments;
@@ -24,6 +24,7 @@ public class IcebergPyFunctionWrapper extends Expression {
   public boolean nullable() { return function.nullable(); }
   public boolean foldable() { return false; }
   public String toString() { return function.toString(); }
+  public String sql() { return function.sql(); }
 
   public int productArity() { return 2; }
   public Object productElement(int i) { return i == 0 ? (Object) function : arguments; }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.With;
 import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
@@ -30,8 +31,10 @@ class IcebergPyStatementRule extends Rule {
   }
 
   private static LogicalPlan withoutCommon(LogicalPlan plan) {
-    if (IcebergPyStrategy.changesRows(plan))
-      return (LogicalPlan) (Object) plan.transformExpressions(new WrittenOut());
+    if (IcebergPyStrategy.changesRows(plan)) {
+      LogicalPlan written = (LogicalPlan) (Object) plan.transformExpressions(new WrittenOut());
+      return written instanceof UpdateTable ? IcebergPyDrawnValues.wrap(written) : written;
+    }
     List children = new ArrayList(CollectionConverters.asJava(plan.children()));
     int last = children.size() - 1;
     Object statement = withoutCommon((LogicalPlan) children.get(last));
