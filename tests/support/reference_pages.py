@@ -17,6 +17,7 @@ from typing import TypeAlias
 import yaml
 
 from iceberg_pyspark import errors
+from iceberg_pyspark.spark import stream_options
 from iceberg_pyspark.spark.data_source import read_options
 from iceberg_pyspark.spark.write import write_options
 from iceberg_pyspark.spec import table_properties
@@ -118,15 +119,22 @@ def _code(text: object) -> str:
 def _read_options(meanings: Meanings) -> str:
     meaning_by_name = described(read_options.READ_OPTIONS, meanings["read-options"], "read-options")
     both = _of_both(meanings)
+    names = stream_options.STREAM_OPTIONS
+    of_streams = described(names, meanings["stream-options"], "stream-options")
     return _page(
         "Read options",
         _prose(meanings["pages"]["read-options"]),
         pipe_table(("option", "meaning"), ((_option(k), v) for k, v in meaning_by_name.items())),
         "## Of reads and writes\n",
         pipe_table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
+        "## Of streams\n",
+        _prose(meanings["pages"]["stream-options"]),
+        pipe_table(("option", "meaning"), ((_code(k), v) for k, v in of_streams.items())),
         "## Accepted without effect\n",
         _prose(meanings["pages"]["without-effect-of-reads"]),
-        _listed(read_options.READ_OPTIONS_WITHOUT_EFFECT),
+        _listed(
+            read_options.READ_OPTIONS_WITHOUT_EFFECT | stream_options.STREAM_OPTIONS_WITHOUT_EFFECT
+        ),
     )
 
 

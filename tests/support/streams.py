@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,32 @@ def read_available(
     finally:
         query.stop()
     return StreamRun(batches, [json.loads(p.json) for p in query.recentProgress])
+
+
+def read_until_now(stream: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
+    """Run a stream that would go on until it has read what is there; return its rows, sorted."""
+    rows: list[tuple[Any, ...]] = []
+
+    def collect(batch: DataFrame, _id: int) -> None:
+        rows.extend(tuple(row) for row in batch.collect())
+
+    writer = stream.writeStream.foreachBatch(collect)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return sorted(rows)
+
+
+def copy_of_first_batches(checkpoint: Path, copy: Path, count: int) -> None:
+    """Copy a checkpoint as it was after some batches."""
+    shutil.copytree(checkpoint, copy)
+    for folder in ("offsets", "commits"):
+        for file in (copy / folder).iterdir():
+            number = file.name.lstrip(".").partition(".")[0]
+            if number.isdecimal() and int(number) >= count:
+                file.unlink()
 
 
 def rows_in(batches: Sequence[Sequence[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:

@@ -22,6 +22,10 @@ from iceberg_pyspark.spark.option_values import (
     refuse_unknown,
     snapshot_bounds,
 )
+from iceberg_pyspark.spark.stream_options import (
+    STREAM_OPTIONS,
+    STREAM_OPTIONS_WITHOUT_EFFECT,
+)
 from iceberg_pyspark.spark.write.write_options import (
     OPTIONS,
     PREFIXES,
@@ -81,6 +85,7 @@ READ_OPTIONS_WITHOUT_EFFECT = frozenset(
 )
 _ALL_OF_READS = READ_OPTIONS | READ_OPTIONS_WITHOUT_EFFECT
 _WRITE = OPTIONS["portable"] | WITHOUT_EFFECT["portable"]
+_STREAM = STREAM_OPTIONS | STREAM_OPTIONS_WITHOUT_EFFECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +140,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Return the read options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
-    _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE)
+    _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE | _STREAM)
     for flag in (_LOCALITY, *_FLAGS_OF_CATALOG_TABLES):
         flag.of(values)
     as_of = _AS_OF_TIMESTAMP.of(values)

@@ -103,12 +103,13 @@ class IcebergDataSource(DataSource):
             return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Raise `UnsupportedFeatureError`: tables are not read as streams yet."""
+        """Raise `UnsupportedFeatureError`: streams are read natively only."""
         # This is not a `worker_step`: Spark's runner fails once more afterwards, and without the
         # traceback its message would hide this one.
         raise UnsupportedFeatureError(
-            "streaming reads of Iceberg tables are not supported yet; read what was appended "
-            "since a snapshot with spark.read and the option start-snapshot-id"
+            "streaming reads of Iceberg tables need iceberg_pyspark.install(spark) in a classic "
+            "session, and not the option native=false; elsewhere, read what was appended since a "
+            "snapshot with spark.read and the option start-snapshot-id"
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

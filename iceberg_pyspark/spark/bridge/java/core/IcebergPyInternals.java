@@ -82,7 +82,9 @@ public class IcebergPyInternals {
     return false;
   }
   static boolean isPythonScan(Object scan) {
-    return scan.getClass().getName().equals(PYTHON + "PythonScan");
+    Object own =
+        scan instanceof IcebergPyWrappedScan ? ((IcebergPyWrappedScan) scan).wrapped() : scan;
+    return own.getClass().getName().equals(PYTHON + "PythonScan");
   }
 
   /** Return the pickled Python object of a relation, or null if there is none yet. */

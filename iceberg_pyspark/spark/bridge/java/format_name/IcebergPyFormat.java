@@ -84,7 +84,7 @@ public class IcebergPyFormat
   }
 
   /** Return the options; if they name a table of the session's catalogs, with how to open it. */
-  private static Map tableOptions(Map options) {
+  static Map tableOptions(Map options) {
     return IcebergPyRequests.sourceOptions(IcebergPyBridge.session(), options).options();
   }
   /** Return the options, with their names as the user wrote them. */
@@ -95,7 +95,7 @@ public class IcebergPyFormat
   }
 
   /** Return whether Iceberg is installed, and the read or write does not decline it. */
-  private static boolean isNative(CaseInsensitiveStringMap options) {
+  static boolean isNative(CaseInsensitiveStringMap options) {
     return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
   }
   static boolean isInstalled() { return IcebergPySessions.isInstalled(IcebergPySessions.active()); }

@@ -1,5 +1,6 @@
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
@@ -26,5 +27,11 @@ class IcebergPyFormatScanBuilder implements ScanBuilder, SupportsPushDownRequire
     }
     hidden = columns;
   }
-  public Scan build() { return table.newScanBuilder(hidden, options).build(); }
+  public Scan build() {
+    Scan scan = table.newScanBuilder(hidden, options).build();
+    Map all = table.optionsWith(options);
+    return IcebergPyFormat.isNative(new CaseInsensitiveStringMap(all))
+        ? (Scan) new IcebergPyFormatScan(scan, all)
+        : scan;
+  }
 }

@@ -1,3 +1,4 @@
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -45,6 +46,12 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new IcebergPyFormatScanBuilder(this, options);
+  }
+  /** Return the table's options, completed by those of a read. */
+  Map optionsWith(CaseInsensitiveStringMap more) {
+    Map all = new HashMap(options);
+    all.putAll(more.asCaseSensitiveMap());
+    return all;
   }
   /** Return a builder for all columns, as Python returns them, and for hidden columns. */
   ScanBuilder newScanBuilder(StructType hidden, CaseInsensitiveStringMap options) {
