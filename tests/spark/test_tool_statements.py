@@ -89,6 +89,25 @@ def test_listings_name_tables_and_properties(tools: SparkSession) -> None:
     assert catalog.databaseExists("tools.db")
 
 
+def test_dbt_overwrites_the_partitions_of_a_batch(tools: SparkSession) -> None:
+    tools.sql(
+        "CREATE TABLE tools.db.batches USING iceberg PARTITIONED BY (p) AS SELECT 1 id, 'a' p"
+    )
+    tools.sql("INSERT INTO tools.db.batches VALUES (2, 'b')")
+    tools.sql("CREATE OR REPLACE TEMPORARY VIEW batch AS SELECT 3 AS id, 'b' AS p")
+    with configured(tools, {"spark.sql.sources.partitionOverwriteMode": "DYNAMIC"}):
+        tools.sql(
+            """/* {"app": "dbt"} */ insert overwrite table tools.db.batches
+            partition (p) select `id`, `p` from batch"""
+        )
+    assert sorted(tools.table("tools.db.batches").collect()) == [(1, "a"), (3, "b")]
+    tools.sql("alter table tools.db.batches change column id comment 'it\\'s a number'")
+    [column, _] = tools.catalog.listColumns("tools.db.batches")
+    assert column.description == "it's a number"
+    tools.sql("DROP TABLE tools.db.batches")
+    tools.sql("DROP VIEW batch")
+
+
 @pytest.mark.parametrize(
     "literal",
     [

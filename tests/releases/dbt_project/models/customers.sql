@@ -1,2 +1,3 @@
 {{ config(materialized='table', partition_by='customer') }}
-select sum(amount) as total, count(*) as orders, customer from {{ ref('orders') }} group by customer
+select sum(amount) as total, {{ "'none'" if var('broken', false) else 'count(*)' }} as orders, customer
+from {{ ref('orders') }} group by customer
