@@ -33,6 +33,7 @@ from iceberg_pyspark.table.reading.append_stream import (
     StreamRules,
 )
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.stream_files import SnapshotFiles
 from iceberg_pyspark.table.reading.stream_offsets import StreamOffset, read_offset
 from iceberg_pyspark.table.reading.stream_scan import scan_of_batch
 from tests.amounts import WORK
@@ -280,11 +281,23 @@ class Reader:
         reads = {"append", "overwrite"} if takes_overwrites else {"append"}
         return self.h.added[snapshot.snapshot_id] if snapshot.operation in reads else []
 
+    def _has_files_left(self) -> bool:
+        """Return whether the snapshot has files to read, whose rows may all be deleted."""
+        snapshot = self.h.table.metadata.snapshot_by_id.get(self.offset.snapshot_id)
+        if snapshot is None or self.offset.is_complete or self.at != snapshot.snapshot_id:
+            return False
+        all_files = self.offset.scan_all_files
+        stream = self._stream()
+        files = SnapshotFiles(
+            metadata=stream.metadata, io=stream.io, snapshot=snapshot, all_files=all_files
+        )
+        return self.offset.position < files.end()
+
     def _problem(self) -> type[IcebergError] | None:
         """Return the error that the next batch must raise."""
         lineage = self._lineage()
         is_there = self.at in {s.snapshot_id for s in lineage}
-        is_begun = bool(+self.missing)
+        is_begun = bool(+self.missing) or self._has_files_left()
         if not is_there and (is_begun or lineage[-1].parent_snapshot_id != self.at):
             return NoSuchSnapshotError
         if is_begun or not self._after():
