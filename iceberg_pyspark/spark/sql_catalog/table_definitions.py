@@ -45,7 +45,7 @@ def table_definition(handle: str, catalog: str, state: TableState) -> TableDefin
         name=f"{catalog}.{rows.name}",
         schema=to_spark_schema(rows.schema).json(),
         metadata_columns=to_spark_schema(rows.hidden).json(),
-        properties={"provider": "iceberg", "location": loaded_table.metadata.location},
+        properties=_shown_values(loaded_table.metadata),
         partitioning=_partitioning_of_metadata_table(name, loaded_table.metadata),
         size_in_bytes=UNKNOWN_TOTAL if name == "changes" else 2**20,
     )
@@ -88,17 +88,24 @@ def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
     return None if None in added_counts else sum(n for n in added_counts if n is not None)
 
 
-def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
-    """Return the table properties, and values of its metadata under reserved names."""
+def _shown_values(metadata: TableMetadata) -> dict[str, str]:
+    """Return the values that Java shows for a table and for its metadata tables."""
     current = metadata.current_snapshot_id
-    properties = {
-        **metadata.properties,
+    return {
         "provider": "iceberg",
         "format": "iceberg/" + metadata.properties.get(DATA_FORMAT.name, DATA_FORMAT.default),
-        "format-version": str(metadata.format_version),
         "location": metadata.location,
         "current-snapshot-id": "none" if current is None else str(current),
         "table_type": "EXTERNAL",
+    }
+
+
+def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
+    """Return the table properties, and values of its metadata under reserved names."""
+    properties = {
+        **metadata.properties,
+        **_shown_values(metadata),
+        "format-version": str(metadata.format_version),
     }
     schema = metadata.current_schema
     if metadata.default_sort_order.fields:

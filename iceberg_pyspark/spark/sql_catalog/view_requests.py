@@ -285,8 +285,10 @@ def change_view(
     catalog: Catalog, namespace: Namespace, statement: ViewStatement, query: AnalysedQuery | None
 ) -> None:
     """Carry out a statement; `query` is the view's query, or None if the statement has none."""
-    views = with_views(catalog)
     identifier = TableIdentifier(namespace=namespace, name=statement.name)
+    if statement.kind == "drop if exists" and not isinstance(catalog, ViewCatalog):
+        return
+    views = with_views(catalog)
     if query is not None:
         _define(catalog, views, identifier, statement, query)
         return
