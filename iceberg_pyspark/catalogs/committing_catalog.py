@@ -57,6 +57,93 @@ from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadR
 
 _log = get_logger(__name__)
 
+
+Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]
+"""The second part of a commit: writes the metadata file and swaps the pointer."""
+
+
+@checked_methods
+class CommittingCatalog(ABC):
+    """A catalog that creates and commits tables itself.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        checked_methods(cls)
+
+    def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
+        self._name = name
+        self._properties = CatalogProperties(properties)
+        self._config = storage_properties(properties)
+        self._io = io
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return self._name
+
+    @property
+    def properties(self) -> CatalogProperties:
+        """The catalog's configuration, storage properties included."""
+        return self._properties
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Publish the first metadata of a new table; raise `TableAlreadyExistsError`."""
+        return self._prepare_create(identifier, metadata)().result()
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
+    ) -> Outcome[LoadedTable]:
+        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
+        try:
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                metadata = next_metadata(None, None, requirements, updates)
+                swap = self._prepare_create(identifier, metadata)
+            else:
+                swap = self._prepare_commit(identifier, requirements, updates, base)
+        except IcebergError as e:
+            return Refused(e)
+        return swap()
+
+    def _loaded_table(
+        self, identifier: TableIdentifier, location: str, metadata: TableMetadata
+    ) -> LoadedTable:
+        return LoadedTable(
+            identifier=identifier,
+            metadata=metadata,
+            metadata_location=location,
+            config=self._config,
+        )
+
+    @abstractmethod
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Return whether the table exists."""
+
+    @abstractmethod
+    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
+        """Prepare a create; raise an `IcebergError` if the table cannot be created."""
+
+    @abstractmethod
+    def _prepare_commit(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        base: LoadedTable | None,
+    ) -> Swap:
+        """Prepare a commit; raise an `IcebergError` if the table cannot be loaded."""
+
+    def _storage(self, location: str) -> FileIO:
+        return self._io if self._io is not None else open_storage(location, self._config)
+
+
 _TableOrView = TypeVar("_TableOrView", LoadedTable, LoadedView)
 
 
@@ -229,89 +316,3 @@ def delete_trimmed_metadata(
             file = entry.metadata_file
             if file not in logged_files and is_metadata_file(file):
                 own.delete(io, file)
-
-
-Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]
-"""The second part of a commit: writes the metadata file and swaps the pointer."""
-
-
-@checked_methods
-class CommittingCatalog(ABC):
-    """A catalog that creates and commits tables itself.
-
-    If `io` is None, the location of each file decides which storage is used.
-    """
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        checked_methods(cls)
-
-    def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
-        self._name = name
-        self._properties = CatalogProperties(properties)
-        self._config = storage_properties(properties)
-        self._io = io
-
-    @property
-    def name(self) -> str:
-        """The name the catalog was configured under."""
-        return self._name
-
-    @property
-    def properties(self) -> CatalogProperties:
-        """The catalog's configuration, storage properties included."""
-        return self._properties
-
-    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish the first metadata of a new table; raise `TableAlreadyExistsError`."""
-        return self._prepare_create(identifier, metadata)().result()
-
-    def commit_table(
-        self,
-        identifier: TableIdentifier,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
-        *,
-        base: LoadedTable | None = None,
-    ) -> Outcome[LoadedTable]:
-        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
-        try:
-            if AssertCreate() in requirements and not self.table_exists(identifier):
-                metadata = next_metadata(None, None, requirements, updates)
-                swap = self._prepare_create(identifier, metadata)
-            else:
-                swap = self._prepare_commit(identifier, requirements, updates, base)
-        except IcebergError as e:
-            return Refused(e)
-        return swap()
-
-    def _loaded_table(
-        self, identifier: TableIdentifier, location: str, metadata: TableMetadata
-    ) -> LoadedTable:
-        return LoadedTable(
-            identifier=identifier,
-            metadata=metadata,
-            metadata_location=location,
-            config=self._config,
-        )
-
-    @abstractmethod
-    def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Return whether the table exists."""
-
-    @abstractmethod
-    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
-        """Prepare a create; raise an `IcebergError` if the table cannot be created."""
-
-    @abstractmethod
-    def _prepare_commit(
-        self,
-        identifier: TableIdentifier,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
-        base: LoadedTable | None,
-    ) -> Swap:
-        """Prepare a commit; raise an `IcebergError` if the table cannot be loaded."""
-
-    def _storage(self, location: str) -> FileIO:
-        return self._io if self._io is not None else open_storage(location, self._config)

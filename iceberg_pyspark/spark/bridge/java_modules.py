@@ -19,50 +19,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
-_INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
-_STATIC = 8
-_CLASS = """
-/** Made for one release of Spark: see java_modules.py. */
-public class IcebergPyParser extends IcebergPyFrontParser implements {interface} {{
-  public IcebergPyParser({interface} next) {{ super(next); }}
-{methods}
-}}
-"""
-_METHOD = """
-  public {type} {name}({parameters}) {{
-    try {{
-      {statement}return next.{name}({arguments});
-    }} catch (Throwable e) {{
-      org.apache.spark.unsafe.Platform.throwException(e);
-      return null;
-    }}
-  }}"""
-_STATEMENT = """{type} plan = plan(a0);
-      if (plan != null) return plan;
-      """
-
-
-def _parser_source(loader: Any) -> str:
-    """Return the class `IcebergPyParser`; the rest of the parser is in `java/extensions/`."""
-    methods = "".join(_methods(loader.loadClass(_INTERFACE)))
-    return _CLASS.format(interface=_INTERFACE, methods=methods)
-
-
-def _methods(interface: Any) -> Iterator[str]:
-    for method in interface.getMethods():
-        if method.getModifiers() & _STATIC:
-            continue
-        name, type_ = method.getName(), method.getReturnType().getCanonicalName()
-        types = [t.getCanonicalName() for t in method.getParameterTypes()]
-        parses_statements = name.startswith("parsePlan") and types[0] == "java.lang.String"
-        yield _METHOD.format(
-            type=type_,
-            name=name,
-            parameters=", ".join(f"{t} a{i}" for i, t in enumerate(types)),
-            arguments=", ".join(f"a{i}" for i in range(len(types))),
-            statement=_STATEMENT.format(type=type_) if parses_statements else "",
-        )
-
 
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands, for all other modules."""
@@ -257,3 +213,48 @@ def _java_files(folder: Traversable) -> Iterator[Traversable]:
 
 def _class(file: Traversable) -> str:
     return file.name.removesuffix(_SUFFIX)
+
+
+_INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
+_STATIC = 8
+_CLASS = """
+/** Made for one release of Spark: see java_modules.py. */
+public class IcebergPyParser extends IcebergPyFrontParser implements {interface} {{
+  public IcebergPyParser({interface} next) {{ super(next); }}
+{methods}
+}}
+"""
+_METHOD = """
+  public {type} {name}({parameters}) {{
+    try {{
+      {statement}return next.{name}({arguments});
+    }} catch (Throwable e) {{
+      org.apache.spark.unsafe.Platform.throwException(e);
+      return null;
+    }}
+  }}"""
+_STATEMENT = """{type} plan = plan(a0);
+      if (plan != null) return plan;
+      """
+
+
+def _parser_source(loader: Any) -> str:
+    """Return the class `IcebergPyParser`; the rest of the parser is in `java/extensions/`."""
+    methods = "".join(_methods(loader.loadClass(_INTERFACE)))
+    return _CLASS.format(interface=_INTERFACE, methods=methods)
+
+
+def _methods(interface: Any) -> Iterator[str]:
+    for method in interface.getMethods():
+        if method.getModifiers() & _STATIC:
+            continue
+        name, type_ = method.getName(), method.getReturnType().getCanonicalName()
+        types = [t.getCanonicalName() for t in method.getParameterTypes()]
+        parses_statements = name.startswith("parsePlan") and types[0] == "java.lang.String"
+        yield _METHOD.format(
+            type=type_,
+            name=name,
+            parameters=", ".join(f"{t} a{i}" for i, t in enumerate(types)),
+            arguments=", ".join(f"a{i}" for i in range(len(types))),
+            statement=_STATEMENT.format(type=type_) if parses_statements else "",
+        )

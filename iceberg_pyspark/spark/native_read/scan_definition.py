@@ -26,6 +26,31 @@ from iceberg_pyspark.spec.transforms import (
 )
 from iceberg_pyspark.sql_text.names import quoted_name
 
+UNKNOWN_TOTAL = 2**40
+"""The value for an unknown size or row count: too large for Spark to broadcast."""
+
+
+def relation_definition(
+    handle: str,
+    name: str,
+    metadata: TableMetadata,
+    *,
+    snapshot_id: int | None,
+    schema: Schema,
+    size_in_bytes: int | None,
+) -> TableDefinition:
+    """Return the definition of a table for its scans; a `size_in_bytes` of None means unknown."""
+    return TableDefinition(
+        handle=handle,
+        name=name,
+        id=metadata.table_uuid,
+        version=str(snapshot_id),
+        schema=shown_spark_schema(schema).json(),
+        size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
+        grouping=_spark_grouping(metadata, schema),
+        filter_columns=tuple(f.name for f in columns_for_skipping(metadata)),
+    )
+
 
 def spark_partitioning(metadata: TableMetadata) -> tuple[PartitionTransform, ...]:
     """Return the transforms of the default partition spec, without void fields."""
@@ -87,29 +112,3 @@ def _quoted_path(schema: Schema, field_id: int) -> str:
         levels.append(schema.field_by_id[at].name)
         at = schema.parent_by_id.get(at)
     return quoted_name(levels[::-1])
-
-
-UNKNOWN_TOTAL = 2**40
-"""The value for an unknown size or row count: too large for Spark to broadcast."""
-
-
-def relation_definition(
-    handle: str,
-    name: str,
-    metadata: TableMetadata,
-    *,
-    snapshot_id: int | None,
-    schema: Schema,
-    size_in_bytes: int | None,
-) -> TableDefinition:
-    """Return the definition of a table for its scans; a `size_in_bytes` of None means unknown."""
-    return TableDefinition(
-        handle=handle,
-        name=name,
-        id=metadata.table_uuid,
-        version=str(snapshot_id),
-        schema=shown_spark_schema(schema).json(),
-        size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
-        grouping=_spark_grouping(metadata, schema),
-        filter_columns=tuple(f.name for f in columns_for_skipping(metadata)),
-    )

@@ -63,57 +63,6 @@ from iceberg_pyspark.table.commits.transaction import Transaction
 from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
 
-
-def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
-    """Return the schema with a default for each column; None in `defaults` means no default."""
-    fields = []
-    for f, default in zip(schema.fields, defaults, strict=True):
-        value = _default_value(f.name, f.type, default)
-        fields.append(replace(f, initial_default=value, write_default=value))
-    return replace(schema, fields=tuple(fields))
-
-
-def _default_value(column: str, type_: object, default: ColumnDefault | None) -> Any:
-    """Return a default as a value of the column's type; raise `InvalidRequestError`."""
-    if default is None:
-        return None
-    if default.value is None:
-        raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {default.sql} is not a literal; write a literal, because "
-            "Iceberg stores a value, not an expression"
-        )
-    if not isinstance(type_, PrimitiveType):
-        if isinstance(default.value, LiteralValue) and default.value.value is None:
-            return None
-        raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {default.sql}: only NULL can be the default of a column "
-            f"of type {type_}"
-        )
-    literal = literal_value(default.value)
-    if literal is None:
-        return None
-    if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
-        raise InvalidRequestError(
-            f"column '{column}': write DEFAULT TIMESTAMP {default.sql}, so that the session's "
-            "time zone is known"
-        )
-    if isinstance(type_, StringType) and not isinstance(literal, str):
-        raise _no_value(column, type_, default)
-    try:
-        bound = place_literal(type_, literal)
-    except (TypeError, ValueError) as e:
-        raise _no_value(column, type_, default) from e
-    if bound.where != "at":
-        raise _no_value(column, type_, default)
-    return bound.value
-
-
-def _no_value(column: str, type_: object, default: ColumnDefault) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"column '{column}': DEFAULT {default.sql} is not a value of type {type_}"
-    )
-
-
 _LOCATION = "location"
 _SHOWN_ONLY = {
     _LOCATION: "a table has one; ALTER TABLE ... SET LOCATION gives it another",
@@ -237,6 +186,56 @@ def _iceberg_type(text: str) -> Type:
     field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
     struct = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
     return from_spark_schema(struct).fields[0].type
+
+
+def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
+    """Return the schema with a default for each column; None in `defaults` means no default."""
+    fields = []
+    for f, default in zip(schema.fields, defaults, strict=True):
+        value = _default_value(f.name, f.type, default)
+        fields.append(replace(f, initial_default=value, write_default=value))
+    return replace(schema, fields=tuple(fields))
+
+
+def _default_value(column: str, type_: object, default: ColumnDefault | None) -> Any:
+    """Return a default as a value of the column's type; raise `InvalidRequestError`."""
+    if default is None:
+        return None
+    if default.value is None:
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {default.sql} is not a literal; write a literal, because "
+            "Iceberg stores a value, not an expression"
+        )
+    if not isinstance(type_, PrimitiveType):
+        if isinstance(default.value, LiteralValue) and default.value.value is None:
+            return None
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {default.sql}: only NULL can be the default of a column "
+            f"of type {type_}"
+        )
+    literal = literal_value(default.value)
+    if literal is None:
+        return None
+    if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
+        raise InvalidRequestError(
+            f"column '{column}': write DEFAULT TIMESTAMP {default.sql}, so that the session's "
+            "time zone is known"
+        )
+    if isinstance(type_, StringType) and not isinstance(literal, str):
+        raise _no_value(column, type_, default)
+    try:
+        bound = place_literal(type_, literal)
+    except (TypeError, ValueError) as e:
+        raise _no_value(column, type_, default) from e
+    if bound.where != "at":
+        raise _no_value(column, type_, default)
+    return bound.value
+
+
+def _no_value(column: str, type_: object, default: ColumnDefault) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"column '{column}': DEFAULT {default.sql} is not a value of type {type_}"
+    )
 
 
 STATEMENT_PROPERTY = "iceberg_pyspark.statement"

@@ -50,35 +50,6 @@ from iceberg_pyspark.storage.lru_map import LruMap
 
 _log = get_logger(__name__)
 
-_stores: LruMap[str, tuple[str, Mapping[str, str], CredentialSource]] = LruMap(1000)
-
-
-def _register_store(location: str, properties: Mapping[str, str]) -> str | None:
-    """Return the handle of a location's store, or None if its credentials cannot be renewed.
-
-    `properties` are the table's storage properties. The handle is equal for equal sources and
-    stores, and cannot be guessed.
-    """
-    source = source_of(properties)
-    if source is None:
-        return None
-    bucket = location.partition("://")[2].partition("/")[0]
-    handle = hashlib.sha256(f"{bucket}\n{properties[RENEWAL]}".encode()).hexdigest()
-    _stores.put(handle, (location, properties, source))
-    return handle
-
-
-def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
-    """Return a location in the store, and its properties with current credentials.
-
-    Raises an `IcebergError` if there are none.
-    """
-    store = _stores.get(handle)
-    if store is None:
-        raise StorageError("the driver has no source of new credentials for this store")
-    location, properties, source = store
-    return location, properties_at(location, source.renew(properties))
-
 
 _PYTHON_SERVES = "Python reads and writes there"
 _NOT_ALL = "the JVM cannot be given all storage properties for"
@@ -289,3 +260,33 @@ def _warn_once(line: str) -> None:
     if line not in _warnings:
         _warnings.add(line)
         _log.warning(line)
+
+
+_stores: LruMap[str, tuple[str, Mapping[str, str], CredentialSource]] = LruMap(1000)
+
+
+def _register_store(location: str, properties: Mapping[str, str]) -> str | None:
+    """Return the handle of a location's store, or None if its credentials cannot be renewed.
+
+    `properties` are the table's storage properties. The handle is equal for equal sources and
+    stores, and cannot be guessed.
+    """
+    source = source_of(properties)
+    if source is None:
+        return None
+    bucket = location.partition("://")[2].partition("/")[0]
+    handle = hashlib.sha256(f"{bucket}\n{properties[RENEWAL]}".encode()).hexdigest()
+    _stores.put(handle, (location, properties, source))
+    return handle
+
+
+def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
+    """Return a location in the store, and its properties with current credentials.
+
+    Raises an `IcebergError` if there are none.
+    """
+    store = _stores.get(handle)
+    if store is None:
+        raise StorageError("the driver has no source of new credentials for this store")
+    location, properties, source = store
+    return location, properties_at(location, source.renew(properties))

@@ -50,37 +50,6 @@ from iceberg_pyspark.table.progress import Progress
 
 _log = get_logger(__name__)
 
-_MAX_AHEAD_MS = 3_600_000
-
-
-def check_clock(table: MaintainedTable, own: OwnFolders, remedy: str) -> None:
-    """Raise `InvalidRequestError` if this machine's clock is more than an hour ahead.
-
-    The store's time is that of a file just written, which is deleted again. A store that does not
-    tell times is not asked.
-    """
-    if not own.folders:
-        return
-    io, folder = table.io, f"{own.folders[0].rstrip('/')}/metadata"
-    location = f"{folder}/{temporary_name()}"
-    now_ms = table.clock.now_ms()
-    io.write_bytes(location, b"-")
-    try:
-        store_ms = next(
-            (f.modified_ms for f in io.list_files(folder) if f.location == location), None
-        )
-    finally:
-        try:
-            own.delete(io, location)
-        except StorageError as e:
-            _log.info("a file to ask for the store's time was not deleted: %s", e)
-    if store_ms is not None and now_ms - store_ms > _MAX_AHEAD_MS:
-        raise InvalidRequestError(
-            f"table {table.name}: nothing is deleted, because this machine's clock is "
-            f"{(now_ms - store_ms) / 3_600_000:.1f} hours ahead of the store's time, so files and "
-            f"snapshots seem older than they are; correct the clock, or {remedy}"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSnapshots:
@@ -273,3 +242,35 @@ def _delete(
                 counts["failed_files_count"] += outcomes["failed"]
                 deleted_count += outcomes.total()
                 progress("files deleted", deleted_count, total)
+
+
+_MAX_AHEAD_MS = 3_600_000
+
+
+def check_clock(table: MaintainedTable, own: OwnFolders, remedy: str) -> None:
+    """Raise `InvalidRequestError` if this machine's clock is more than an hour ahead.
+
+    The store's time is that of a file just written, which is deleted again. A store that does not
+    tell times is not asked.
+    """
+    if not own.folders:
+        return
+    io, folder = table.io, f"{own.folders[0].rstrip('/')}/metadata"
+    location = f"{folder}/{temporary_name()}"
+    now_ms = table.clock.now_ms()
+    io.write_bytes(location, b"-")
+    try:
+        store_ms = next(
+            (f.modified_ms for f in io.list_files(folder) if f.location == location), None
+        )
+    finally:
+        try:
+            own.delete(io, location)
+        except StorageError as e:
+            _log.info("a file to ask for the store's time was not deleted: %s", e)
+    if store_ms is not None and now_ms - store_ms > _MAX_AHEAD_MS:
+        raise InvalidRequestError(
+            f"table {table.name}: nothing is deleted, because this machine's clock is "
+            f"{(now_ms - store_ms) / 3_600_000:.1f} hours ahead of the store's time, so files and "
+            f"snapshots seem older than they are; correct the clock, or {remedy}"
+        )
