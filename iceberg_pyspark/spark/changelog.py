@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.option_values import BETWEEN_SNAPSHOTS, snapshot_bounds
+from iceberg_pyspark.spark.options.option_values import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
     CHANGE_ORDINAL,

@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.changelog import (
     changes_of_source,
     view_name,
 )
-from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes

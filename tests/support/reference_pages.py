@@ -17,8 +17,8 @@ from typing import TypeAlias
 import yaml
 
 from iceberg_pyspark import errors
-from iceberg_pyspark.spark import stream_options
 from iceberg_pyspark.spark.data_source import read_options
+from iceberg_pyspark.spark.options import stream_options
 from iceberg_pyspark.spark.write import write_options
 from iceberg_pyspark.spec import table_properties
 from iceberg_pyspark.spec.property_types import (

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import (
+from iceberg_pyspark.spark.options.option_values import (
     BETWEEN_SNAPSHOTS,
     flag_option,
     list_items,
@@ -22,7 +22,7 @@ from iceberg_pyspark.spark.option_values import (
     refuse_unknown,
     snapshot_bounds,
 )
-from iceberg_pyspark.spark.stream_options import (
+from iceberg_pyspark.spark.options.stream_options import (
     STREAM_OPTIONS,
     STREAM_OPTIONS_WITHOUT_EFFECT,
 )

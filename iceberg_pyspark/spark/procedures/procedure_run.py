@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
-from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN, Interface
 from iceberg_pyspark.table.maintenance.procedures import PROCEDURES

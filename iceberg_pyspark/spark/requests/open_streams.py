@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.stream_options import StreamOptions
+from iceberg_pyspark.spark.options.stream_options import StreamOptions
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.reading.append_stream import AppendStream

@@ -49,7 +49,7 @@ from iceberg_pyspark.spark.native_read.native_scan import (
     ScanCondition,
     ScanRequest,
 )
-from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.options.option_values import with_location_settings
 from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.rows.spark_types import (

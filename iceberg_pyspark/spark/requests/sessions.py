@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.options.option_values import with_location_settings
 from iceberg_pyspark.spark.requests.open_streams import OpenStreams
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks

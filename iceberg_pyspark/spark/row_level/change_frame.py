@@ -31,7 +31,7 @@ from iceberg_pyspark.spark.bridge.call_arguments import (
     UnusedValue,
     Value,
 )
-from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.change_task import FILE, OP, POS, WRITE_OPS, Op
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema

@@ -32,7 +32,7 @@ from iceberg_pyspark.spark.bridge.call_arguments import (
     ChangedRows,
     Sql,
 )
-from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution

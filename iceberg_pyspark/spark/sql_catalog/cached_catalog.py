@@ -25,7 +25,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
 from iceberg_pyspark.changes.outcomes import Outcome
-from iceberg_pyspark.spark.option_values import flag_option, number_option
+from iceberg_pyspark.spark.options.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.lru_map import LruMap

@@ -74,7 +74,7 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.option_values import snapshot_bounds
+from iceberg_pyspark.spark.options.option_values import snapshot_bounds
 from iceberg_pyspark.spark.procedures.call_statement import (
     call_procedure,
     procedure_definition,

@@ -30,7 +30,7 @@ from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.messages import Expression
 from iceberg_pyspark.spark.bridge.protocol.write_messages import WriteEnvironment, WriteKind
 from iceberg_pyspark.spark.bridge.spark_conditions import exact_predicate_of
-from iceberg_pyspark.spark.option_values import is_case_sensitive
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.distribution import (

@@ -18,7 +18,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.cherry_picks import WAP_ID
 from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import with_location_settings
+from iceberg_pyspark.spark.options.option_values import with_location_settings
 from iceberg_pyspark.spark.write.write_options import (
     TXN_APP_ID,
     TXN_VERSION,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import (
+from iceberg_pyspark.spark.options.option_values import (
     choice_option,
     flag_option,
     list_items,

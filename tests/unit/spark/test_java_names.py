@@ -24,7 +24,7 @@ from iceberg_pyspark.spark.bridge import java_classes as jvm_sessions
 from iceberg_pyspark.spark.bridge.protocol import write_messages as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import equality_joins, native_scan, relations
-from iceberg_pyspark.spark.option_values import _SESSION
+from iceberg_pyspark.spark.options.option_values import _SESSION
 from iceberg_pyspark.spark.row_level import change_frame, change_task, merge
 from iceberg_pyspark.spark.write import distribution
 from iceberg_pyspark.spec import metadata_columns

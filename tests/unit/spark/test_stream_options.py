@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.stream_options import StreamOptions, parse_stream_options
+from iceberg_pyspark.spark.options.stream_options import StreamOptions, parse_stream_options
 from iceberg_pyspark.table.reading.append_stream import BatchLimits, StreamRules
 
 

@@ -200,6 +200,9 @@ class Reader:
     missing: Counter[int] = field(init=False, default_factory=Counter)
     """The rows of that snapshot that have not come yet."""
 
+    has_files_left: bool = field(init=False)
+    """Whether that snapshot has files that were not read; their rows may all be deleted."""
+
     batches: list[tuple[StreamOffset, StreamOffset, list[int]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -210,6 +213,7 @@ class Reader:
         self.at = head.snapshot_id if is_new else oldest.parent_snapshot_id
         if self.rules.from_snapshot == "current":
             self.missing.update(self.h.live[head.snapshot_id])
+        self.has_files_left = self._files_are_left()
 
     def read(self, limits: BatchLimits) -> bool:
         """Read a batch, and check it; return whether the stream goes on."""
@@ -240,6 +244,7 @@ class Reader:
         assert not (+self.missing and end.is_complete)
         self.batches.append((self.offset, end, rows))
         self.offset = read_offset(end.json())
+        self.has_files_left = self._files_are_left()
         return True
 
     def read_again(self) -> None:
@@ -281,8 +286,7 @@ class Reader:
         reads = {"append", "overwrite"} if takes_overwrites else {"append"}
         return self.h.added[snapshot.snapshot_id] if snapshot.operation in reads else []
 
-    def _has_files_left(self) -> bool:
-        """Return whether the snapshot has files to read, whose rows may all be deleted."""
+    def _files_are_left(self) -> bool:
         snapshot = self.h.table.metadata.snapshot_by_id.get(self.offset.snapshot_id)
         if snapshot is None or self.offset.is_complete or self.at != snapshot.snapshot_id:
             return False
@@ -297,7 +301,7 @@ class Reader:
         """Return the error that the next batch must raise."""
         lineage = self._lineage()
         is_there = self.at in {s.snapshot_id for s in lineage}
-        is_begun = bool(+self.missing) or self._has_files_left()
+        is_begun = bool(+self.missing) or self.has_files_left
         if not is_there and (is_begun or lineage[-1].parent_snapshot_id != self.at):
             return NoSuchSnapshotError
         if is_begun or not self._after():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import (
+from iceberg_pyspark.spark.options.option_values import (
     choice_option,
     flag_option,
     lower_names,

@@ -1,0 +1,1 @@
+"""Declarations of options of reads and writes."""
