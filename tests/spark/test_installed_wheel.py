@@ -26,10 +26,15 @@ PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
 MODULES = {"dbt_iceberg_pyspark.py", "iceberg_pyspark_auto.pth"}
 
 
-def run(command: Sequence[str | Path], folder: Path) -> str:
-    """Run a program in a folder, without the checkout on its path; return its stdout."""
+def run(command: Sequence[str | Path], folder: Path, python: Path | None = None) -> str:
+    """Run a program in a folder, without the checkout on its path; return its stdout.
+
+    `python` is Spark's Python, by default the program.
+    """
     environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
-    environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    environment |= {
+        name: str(python or command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    }
     settings = [f"--conf={key}={value}" for key, value in session_conf(folder).items()]
     environment["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
     done = subprocess.run(
@@ -153,3 +158,30 @@ def test_a_job_that_gets_it_as_a_zip_file_is_native(wheel: Path, tmp_path: Path)
     assert re.search(r"^native scans +native$", shown, re.MULTILINE), shown
     assert "\n5 rows\n5 rows by Python\n" in shown
     assert "iceberg_pyspark.zip/iceberg_pyspark']" in shown
+
+
+@pytest.mark.nightly
+def test_a_submitted_job_gets_it_by_py_files(wheel: Path, tmp_path: Path) -> None:
+    python, _ = fresh_environment(tmp_path)
+    archive = shutil.copy(wheel, tmp_path / "iceberg_pyspark.zip")
+    program = tmp_path / "job.py"
+    program.write_text(
+        "import sys\n"
+        "import iceberg_pyspark.auto\n"
+        "from pyspark.sql import SparkSession\n"
+        "lake = 'spark.sql.catalog.lake'\n"
+        "settings = {lake: 'iceberg_pyspark', f'{lake}.warehouse': sys.argv[1]}\n"
+        "spark = SparkSession.builder.config(map=settings).getOrCreate()\n"
+        "spark.sql('CREATE NAMESPACE lake.db')\n"
+        "spark.sql('CREATE TABLE lake.db.t AS SELECT id FROM range(0, 10, 1, 2)')\n"
+        "spark.sql('DELETE FROM lake.db.t WHERE id % 2 = 0')\n"
+        "print([row.id for row in spark.table('lake.db.t').sort('id').collect()])\n"
+        "in_tasks = spark.range(1).rdd.map(lambda row: __import__('iceberg_pyspark').__file__)\n"
+        "print('tasks import', in_tasks.first())\n",
+        encoding="utf-8",
+    )
+    submit = Path(sysconfig.get_path("purelib"), "pyspark", "bin", "spark-submit")
+    options = ("--master", "local[2]", "--py-files", archive)
+    shown = run([submit, *options, program, tmp_path / "lake"], tmp_path, python)
+    assert "[1, 3, 5, 7, 9]" in shown
+    assert re.search(r"^tasks import .*iceberg_pyspark\.zip/iceberg_pyspark/", shown, re.MULTILINE)

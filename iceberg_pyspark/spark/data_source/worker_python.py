@@ -59,9 +59,20 @@ def worker_python_problem(spark: SparkSession) -> str | None:
     Connect.
     """
     context = _context(spark)
+    if context is not None and (wheel := _sent_wheel(context)):
+        return (
+            f"Spark gives Python tasks no wheels, such as {wheel} in --py-files; rename it to .zip"
+        )
     if context is None or not (context.master or "").startswith("local"):
         return None
     return _problem(context.pythonExec, needs_package=not _has_own_files(context))
+
+
+def _sent_wheel(context: SparkContext) -> str | None:
+    """Return the name of the wheel of `--py-files` that the driver imports this package from."""
+    files = context.getConf().get("spark.submit.pyFiles", "") or ""
+    names = {Path(file).name for file in files.split(",") if file.endswith(".whl")}
+    return next((folder.name for folder in Path(__file__).parents if folder.name in names), None)
 
 
 def _has_own_files(context: SparkContext) -> bool:

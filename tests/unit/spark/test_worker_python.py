@@ -27,7 +27,10 @@ class Session:
 
     def __init__(self, program: str, master: str = "local[2]", files: Sequence[str] = ()) -> None:
         self.sparkContext = SimpleNamespace(
-            master=master, pythonExec=program, _python_includes=list(files)
+            master=master,
+            pythonExec=program,
+            _python_includes=[file for file in files if file.endswith(".zip")],
+            getConf=lambda: {"spark.submit.pyFiles": ",".join(files)},
         )
 
 
@@ -83,6 +86,17 @@ def test_a_python_without_the_package_is_named(
     assert problem_of("python3", master="spark://host:7077") is None
     # tasks get the package by --py-files
     assert problem_of("python3", files=["package.zip"]) is None
+
+
+def test_a_wheel_that_tasks_do_not_get_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ["/files/other.whl", "/files/iceberg_pyspark-1.whl"]
+    assert problem_of(sys.executable, files=files) is None
+    imported = "/work/iceberg_pyspark-1.whl/iceberg_pyspark/spark/data_source/worker_python.py"
+    monkeypatch.setattr(worker_python, "__file__", imported)
+    problem = problem_of(sys.executable, master="spark://host:7077", files=files)
+    assert problem is not None
+    assert "iceberg_pyspark-1.whl in --py-files; rename it to .zip" in problem
+    assert problem_of(sys.executable) is None
 
 
 def test_a_python_of_another_version_is_named(python: Path) -> None:
