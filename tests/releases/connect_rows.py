@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -28,7 +29,7 @@ def main() -> None:
         return
     folder, port = sys.argv[1:]
     prefix = "spark.sql.catalog.lake"
-    settings = {
+    settings: dict[str, Any] = {
         prefix: "iceberg_pyspark",
         f"{prefix}.warehouse": folder,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

@@ -13,7 +13,9 @@ from typing import Any
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
-CATALOG = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+CATALOG: dict[str, Any] = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+}
 CHANGES = (
     "UPDATE {} SET v = 'A' WHERE id = 1",
     "DELETE FROM {} WHERE id = 2",
@@ -29,11 +31,11 @@ MERGE = (
 def main() -> None:
     """Make a table of each kind in the order, change both, and merge each into the other."""
     order, folder, packages = sys.argv[1:]
-    lake = {
+    lake: dict[str, Any] = {
         "spark.sql.catalog.lake": "iceberg_pyspark",
         "spark.sql.catalog.lake.warehouse": f"{folder}/lake",
     }
-    settings = {
+    settings: dict[str, Any] = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.warehouse.dir": f"{folder}/spark",
         "spark.jars.ivy": packages,

@@ -18,7 +18,7 @@ def main() -> None:
     folder = sys.argv[1]
     warnings.simplefilter("ignore")
     prefix = "spark.sql.catalog.lake"
-    settings = {
+    settings: dict[str, Any] = {
         prefix: "iceberg_pyspark",
         f"{prefix}.warehouse": f"{folder}/lake",
         "spark.ui.enabled": "false",
@@ -36,7 +36,8 @@ def main() -> None:
     frame.to_table("lake.db.copy", index_col="id")
     frame.to_table("lake.db.copy", mode="append", index_col="id")
     found["appended"] = rows(ps.read_table("lake.db.copy"))
-    ps.read_table("lake.db.copy").drop_duplicates().to_table("lake.db.copy", mode="overwrite")
+    distinct: Any = ps.read_table("lake.db.copy").drop_duplicates()
+    distinct.to_table("lake.db.copy", mode="overwrite")
     found["of itself"] = rows(ps.read_table("lake.db.copy"))
     query = "SELECT t.id, f.v FROM lake.db.t t JOIN {f} f ON t.v = f.v"
     found["sql"] = rows(ps.sql(query, f=frame))

@@ -21,7 +21,7 @@ SCHEMA = {"id": "int64", "v": "string", "day": "date"}
 def session(catalog: str, folder: str) -> SparkSession:
     """Return a session with a catalog of this package."""
     prefix = f"spark.sql.catalog.{catalog}"
-    settings = {
+    settings: dict[str, Any] = {
         prefix: "iceberg_pyspark",
         f"{prefix}.type": "sql",
         f"{prefix}.uri": f"sqlite:///{folder}/catalog.db",

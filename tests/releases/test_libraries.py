@@ -138,7 +138,12 @@ def test_the_pandas_api_and_pandera(run: RUN, tmp_path: Path) -> None:
 
 
 def notebook(path: Path, *cells: str) -> Path:
-    code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    code: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+    }
     content = {
         "cells": [{**code, "source": source} for source in cells],
         "metadata": {},
