@@ -152,7 +152,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     if operation == "rewrite_and_remove_dangling_deletes":
         # Some processes died between the two commits.
         assert commits == {1, 2}
-    if operation == "expire_and_clean_metadata":
+    if operation == "expire_and_clean_metadata" and EVERY == 1:
         assert max(schemas_removed) > 0
     rows, sources = rows_of(catalog), content_of(incoming)
     table = Table(catalog, catalog.load_table(EVENTS))
