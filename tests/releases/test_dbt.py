@@ -78,7 +78,7 @@ AFTER_FULL_REFRESH = {
     "order_amounts": [[id_, amount] for id_, _, amount, _ in ORDERS],
     "orders_history": HISTORY,
     "amounts_history": AMOUNTS,
-    "commits of latest_orders": [["append"]],
+    "commits of latest_orders": [["overwrite"]],
 }
 QUERIES = {name: f"SELECT * FROM shop.{name}" for name in AFTER_TWO_BUILDS} | {
     "orders_history": "SELECT id, amount, dbt_valid_from, dbt_valid_to FROM shop.orders_history",
