@@ -36,6 +36,30 @@ def append(lake: Oracle, catalog: str, name: str, *ids: int) -> None:
     lake.sql(f"insert into {catalog}.db.{name} select /*+ coalesce(1) */ * from values {values}")
 
 
+def write(lake: Oracle, catalog: str, source: Path, checkpoint: Path, table: str) -> None:
+    """Append what a folder has got to a table, by one of the connectors."""
+    stream = lake.spark.readStream.schema("id long").parquet(str(source))
+    writer = stream.writeStream.format("iceberg").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    writer.toTable(f"{catalog}.db.{table}").awaitTermination()
+
+
+@pytest.mark.nightly
+def test_a_sink_passes_between_the_connectors(lake: Oracle, tmp_path: Path) -> None:
+    """Each batch is in the table once, also if the other connector runs it again."""
+    lake.sql("create table java_hadoop.db.sink (id bigint) using iceberg")
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    for i, catalog in enumerate([JAVAS, OURS, OURS, JAVAS, JAVAS, OURS]):
+        other = OURS if catalog == JAVAS else JAVAS
+        lake.spark.range(i, i + 1).coalesce(1).write.mode("append").parquet(str(source))
+        write(lake, catalog, source, checkpoint, "sink")
+        (checkpoint / "commits" / str(i)).unlink()
+        (checkpoint / "commits" / f".{i}.crc").unlink(missing_ok=True)
+        write(lake, other, source, checkpoint, "sink")
+        rows = lake.table_rows("java_hadoop.db.sink")
+        assert [row[0] for row in rows] == list(range(i + 1))
+
+
 def test_a_checkpoint_passes_between_the_connectors(lake: Oracle, tmp_path: Path) -> None:
     checkpoint = tmp_path / "passed"
     lake.sql("create namespace if not exists java_hadoop.db")

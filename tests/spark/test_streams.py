@@ -94,7 +94,7 @@ def test_a_stream_reads_each_appended_row_once(
 def test_only_the_columns_and_files_of_the_query_are_read(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
-    query = running(stream_of(spark, table).where("id = 1").select("v").where("v > 'a'"), tmp_path)
+    query = running(stream_of(spark, table).select("v").where("v > 'v1'"), tmp_path)
     query.processAllAvailable()
     plan = query._jsq.explainInternal(True)
     query.stop()
@@ -405,12 +405,12 @@ def test_options_that_a_stream_would_ignore_are_refused(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
     for option, hint in (
-        ("start_snapshot_id", "stream-from-snapshot"),
+        ("start-snapshot-id", "stream-from-snapshot"),
         ("versionAsOf", "stream-from-snapshot"),
         ("filter", r"where\(...\)"),
         ("streaming_max_file_per_micro_batch", "known: .*streaming-max-files-per-micro-batch"),
     ):
-        value = snapshots(spark, table)[0] if option == "start_snapshot_id" else "1"
+        value = "1" if option.startswith("streaming") else snapshots(spark, table)[0]
         with pytest.raises(Exception, match=hint):
             read_available(stream_of(spark, table, **{option: value}), tmp_path / option)
     with pytest.raises(Exception, match="metadata table"):
@@ -433,7 +433,7 @@ def test_streams_of_the_portable_format_are_refused_by_name(
     stream = spark.readStream.schema("id long").parquet(source)
     writer = stream.writeStream.format("iceberg-py").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(tmp_path / "write"))
-    with pytest.raises(StreamingQueryException, match="streaming writes to Iceberg tables are not"):
+    with pytest.raises(StreamingQueryException, match=r"streaming writes need .*toTable"):
         writer.start(path).awaitTermination()
     assert spark.read.format("iceberg-py").load(path).count() == 1
 

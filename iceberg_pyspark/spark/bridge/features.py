@@ -228,6 +228,11 @@ VIEWS = Feature(
     internals=("views",),
     otherwise="a query of one is an error; read the tables that it names",
 )
+STREAM_WRITES = Feature(
+    name="streaming writes",
+    internals=("stream_epoch",),
+    otherwise="they are refused; write each batch in foreachBatch, with txn-app-id and txn-version",
+)
 CLOSED_CATALOGS = Feature(
     name="catalogs closed by uninstall()",
     internals=("open_catalogs",),
@@ -258,6 +263,7 @@ FEATURES = (
     HIDDEN_IN_EVENTS,
     NEW_SESSIONS,
     VIEWS,
+    STREAM_WRITES,
     CLOSED_CATALOGS,
 )
 

@@ -113,9 +113,10 @@ class IcebergDataSource(DataSource):
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Raise `UnsupportedFeatureError`: streams are not written to tables yet."""
+        """Raise `UnsupportedFeatureError`: streams are written to tables of catalogs only."""
         with worker_step():
             raise UnsupportedFeatureError(
-                "streaming writes to Iceberg tables are not supported yet; append each "
-                "micro-batch with foreachBatch, and the options txn-app-id and txn-version"
+                "streaming writes need iceberg_pyspark.install(spark) in a classic session, and "
+                "writeStream.toTable(name); elsewhere, append each micro-batch in foreachBatch, "
+                "with the options txn-app-id and txn-version"
             )

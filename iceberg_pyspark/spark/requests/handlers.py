@@ -65,6 +65,7 @@ from iceberg_pyspark.spark.requests.stream_requests import (
 )
 from iceberg_pyspark.spark.requests.write_requests import (
     dml_run,
+    epoch_write,
     source_write,
     table_truncate,
     write_run,
@@ -207,6 +208,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.stream_pending, stream_pending),
         _row(Operations.stream_close, stream_close),
         _row(Operations.write_run, write_run),
+        _row(Operations.epoch_write, epoch_write),
         _row(Operations.source_write, source_write),
         _row(Operations.dml_run, dml_run),
         _row(Operations.table_truncate, table_truncate),

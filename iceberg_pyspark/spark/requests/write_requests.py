@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 
+from iceberg_pyspark.catalogs.catalog import check_same_table
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
 from iceberg_pyspark.spark.bridge.jvm import recache_table
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.write_messages import (
     DmlRun,
+    EpochWrite,
     SourceWrite,
     TableTruncate,
     WriteRun,
@@ -21,9 +25,16 @@ from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import table_to_pin
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
-from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write, write_files
+from iceberg_pyspark.spark.write.command import (
+    WriteCommand,
+    run_truncate,
+    run_write,
+    write_epoch,
+    write_files,
+)
 from iceberg_pyspark.spark.write.distribution import with_distribution
 from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 
 _ACKNOWLEDGEMENT = Acknowledgement()
 
@@ -44,6 +55,29 @@ def write_run(sessions: BridgeSessions, request: WriteRun) -> Acknowledgement:
         return _ACKNOWLEDGEMENT
     state = sessions.state(request.handle)
     run_write(session.bridge, sessions.catalog_of(state), state, command)
+    return _ACKNOWLEDGEMENT
+
+
+def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgement:
+    """Write one batch of a stream to the table as it is now, unless it has the batch."""
+    session = sessions.of_handle(request.session)
+    state = sessions.state(request.handle)
+    catalog = sessions.catalog_of(state)
+    now = catalog.load_table(state.loaded_table.identifier)
+    write_epoch(
+        session.bridge,
+        catalog,
+        replace(state, loaded_table=check_same_table(state.loaded_table, now)),
+        WriteCommand(
+            kind="overwrite" if request.truncates else "append",
+            frame=DataFrame(request.plan, session.spark),
+            options=request.options,
+            condition=None,
+            environment=request.environment,
+        ),
+        StreamEpoch(query_id=request.query, epoch=request.epoch),
+        is_stateful=request.stateful,
+    )
     return _ACKNOWLEDGEMENT
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
@@ -50,6 +51,7 @@ from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit import MetadataStep, with_changes
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
+from iceberg_pyspark.table.commits.stream_epochs import EpochIsCommittedError, StreamEpoch
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 _log = get_logger(__name__)
@@ -154,6 +156,45 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
             validates_from=write.settings.options.validates_from,
         )
         write.commit(action, written_files, before=schema_change)
+
+
+def write_epoch(
+    bridge: Bridge,
+    catalog: Catalog,
+    state: TableState,
+    command: WriteCommand,
+    epoch: StreamEpoch,
+    *,
+    is_stateful: bool,
+) -> None:
+    """Write a batch of a stream as one snapshot; an overwrite replaces all rows.
+
+    Nothing is written if the branch has the batch. The rows of a stateful batch are computed in
+    any case, because Spark needs the state after them.
+    """
+    application = {**command.environment.application, **epoch.summary()}
+    environment = msgspec.structs.replace(command.environment, application=application)
+    write = _resolve(catalog, state, command.options, environment)
+    branch = write.settings.branch
+    if epoch.is_in(write.metadata, branch):
+        _log.info("%s already has batch %s of query %s", write.table, epoch.epoch, epoch.query_id)
+        if is_stateful:
+            command.frame.write.format("noop").mode("overwrite").save()
+        return
+    files = write_rows(bridge, command.frame, write)
+    with WrittenFiles(write.io, files) as written_files:
+        action = write_action(
+            state.loaded_table,
+            files,
+            None if command.kind == "append" else "static",
+            branch=branch,
+            isolation=write.settings.options.isolation,
+        )
+        unless_committed = MetadataStep(lambda metadata: epoch.check_absent(metadata, branch))
+        try:
+            write.commit(action, written_files, before=(unless_committed,))
+        except EpochIsCommittedError:
+            _log.info("another process wrote batch %s of query %s", epoch.epoch, epoch.query_id)
 
 
 def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:

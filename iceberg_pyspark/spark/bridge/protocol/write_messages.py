@@ -75,6 +75,27 @@ class WriteRun(RequestWithPlan, frozen=True, kw_only=True):
     environment: WriteEnvironment
 
 
+class EpochWrite(RequestWithPlan, frozen=True, kw_only=True):
+    """The request to write the rows of `plan`, which are one batch of a stream."""
+
+    session: str
+    handle: str
+    query: str
+    """The id of the streaming query."""
+
+    epoch: int
+    """The number of the batch."""
+
+    truncates: bool
+    """Whether the batch replaces all rows."""
+
+    stateful: bool
+    """Whether Spark needs the batch to run even if its rows are in the table."""
+
+    options: Mapping[str, str]
+    environment: WriteEnvironment
+
+
 class SourceWrite(RequestWithPlan, frozen=True, kw_only=True):
     """The request to write the rows of `plan` to the table that the format's options name."""
 

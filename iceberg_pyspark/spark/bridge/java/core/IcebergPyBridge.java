@@ -1,6 +1,6 @@
 // The bridge between Spark's JVM and Python: it passes requests on and holds no Iceberg rule.
-// Compiled by the Janino inside Spark when a session is installed (java_classes.py), hence raw types,
-// casts and no lambdas.
+// Compiled by the Janino inside Spark when a session is installed (java_classes.py), hence raw
+// types, casts and no lambdas.
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;

@@ -31,7 +31,7 @@ public class IcebergPyInternals {
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
         "parquet_readers", "orc_readers", "orc_zones", "parquet_writer", "session_parser",
-        "session_extensions", "views"};
+        "session_extensions", "views", "stream_epoch"};
     for (int i = 0; i < names.length; i++) reasons.put(names[i], problem(names[i], session));
     return reasons;
   }
@@ -56,6 +56,7 @@ public class IcebergPyInternals {
         syntaxErrors();
       }
       if (name.equals("views")) viewDescription();
+      if (name.equals("stream_epoch")) epochField();
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
         analysisRules(session == null ? (Class) Analyzer.class
@@ -250,6 +251,31 @@ public class IcebergPyInternals {
           && parameterTypes[i + 1] == scala.Option.class)
         return i + 1;
     throw new NoSuchMethodException("LogicalRDD takes no statistics behind its session");
+  }
+
+  // ---- stream_epoch: the number of the batch that a stream writes
+
+  static boolean hasEpochs() {
+    try {
+      epochField();
+      return true;
+    } catch (ReflectiveOperationException e) {
+      return false;
+    }
+  }
+  static Long epochOf(Object batchWrite) {
+    try {
+      return (Long) epochField().get(batchWrite);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  private static Field epochField() throws ReflectiveOperationException {
+    Field field =
+        org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite.class.getDeclaredField(
+            "epochId");
+    field.setAccessible(true);
+    return field;
   }
 
   // ---- open_catalogs: the catalogs that a session has loaded

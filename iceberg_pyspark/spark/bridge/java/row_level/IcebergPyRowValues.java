@@ -12,7 +12,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.DataType;
 
-/** Expressions for the values that Python describes; bridge/call_arguments.py defines their kinds. */
+/**
+ * Expressions for the values that Python describes; bridge/call_arguments.py defines their kinds.
+ */
 class IcebergPyRowValues {
   private final Object session, frame, target, source;
   /** The target's columns by name. */

@@ -76,6 +76,7 @@ public class IcebergPyTable
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
         TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
+    if (IcebergPyInternals.hasEpochs()) all.add(TableCapability.STREAMING_WRITE);
     if (definition.acceptAnySchema()) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
     if (!"false".equalsIgnoreCase(
             (String) properties().get("write.spark.auto-schema-evolution.enabled")))
@@ -84,7 +85,7 @@ public class IcebergPyTable
   }
   public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(
       org.apache.spark.sql.connector.write.LogicalWriteInfo info) {
-    return new IcebergPyWrite(this);
+    return new IcebergPyWrite(this, info);
   }
   public boolean truncateTable() {
     IcebergPyRequests.tableTruncate(handle, IcebergPyCommand.environment());

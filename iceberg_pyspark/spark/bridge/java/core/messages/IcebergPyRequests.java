@@ -187,6 +187,14 @@ class IcebergPyRequests {
             "options", options, "condition", condition, "environment", environment}),
         plan);
   }
+  static void epochWrite(String session, String handle, String query, long epoch, boolean truncates,
+      boolean stateful, Map options, Map environment, Object plan) {
+    IcebergPyBridge.call("epoch.write",
+        IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle, "query",
+            query, "epoch", Long.valueOf(epoch), "truncates", Boolean.valueOf(truncates),
+            "stateful", Boolean.valueOf(stateful), "options", options, "environment", environment}),
+        plan);
+  }
   static void sourceWrite(
       String session, Map options, boolean overwrite, boolean creates, Object plan) {
     IcebergPyBridge.call("source.write",

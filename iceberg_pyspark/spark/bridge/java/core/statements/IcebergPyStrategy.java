@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.unsafe.Platform;
 
@@ -22,6 +23,9 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
     plan = IcebergPyCachedTargets.withoutCache(plan);
     if (changesRows(plan)) plan = IcebergPyPythonFunctions.unwrap(plan);
     if (isOurs(plan)) commands.add(new IcebergPyCommand(plan));
+    SparkPlan ofStream = IcebergPyEpoch.of(plan);
+    if (ofStream == null) ofStream = IcebergPyBatches.pythonsRows(plan);
+    if (ofStream != null) commands.add(ofStream);
     LogicalPlan answer = IcebergPySessionCommands.answer(plan);
     if (answer != null)
       return IcebergPySessions.active().sessionState().planner().plan(answer).toSeq();

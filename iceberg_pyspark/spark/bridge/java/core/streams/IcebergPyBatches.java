@@ -8,7 +8,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
@@ -67,6 +69,16 @@ class IcebergPyBatches {
       schema = schema.add(a.name(), a.dataType(), a.nullable());
     }
     return relation(like, new IcebergPyNoFiles(schema, rows), IcebergPyBridge.seq(output), null);
+  }
+
+  /** Return the physical plan of a scan of no files; null for any other plan. */
+  static SparkPlan pythonsRows(LogicalPlan plan) {
+    if (!(plan instanceof StreamingDataSourceV2ScanRelation)) return null;
+    StreamingDataSourceV2ScanRelation relation = (StreamingDataSourceV2ScanRelation) plan;
+    if (!(relation.scan() instanceof IcebergPyNoFiles)) return null;
+    return new IcebergPyPythonsRows(relation.output(), (Scan) relation.scan(),
+        (MicroBatchStream) relation.stream(), (Offset) relation.startOffset().get(),
+        (Offset) relation.endOffset().get(), scala.Option.empty(), scala.Option.empty());
   }
 
   /** Return the scan of planned files in the form that a stream has in a plan. */

@@ -1,24 +1,19 @@
-import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
 /**
  * A scan of no files beside the files of a batch that Python reads. It makes the plan that of a
- * stream, without which Spark plans no stateful operators, and counts Python's rows as input.
+ * stream, without which Spark plans no stateful operators; see `IcebergPyPythonsRows`.
  */
 public class IcebergPyNoFiles implements Scan {
-  private static final String COUNT_OF_SPARK = "numOutputRows";
+  final long pythonsRows;
   private final StructType schema;
-  private final IcebergPyMetric rows;
-  IcebergPyNoFiles(StructType schema, long rows) {
+  IcebergPyNoFiles(StructType schema, long pythonsRows) {
     this.schema = schema;
-    this.rows = new IcebergPyMetric(COUNT_OF_SPARK, "number of rows that Python reads", rows);
+    this.pythonsRows = pythonsRows;
   }
   public StructType readSchema() { return schema; }
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return Scan.ColumnarSupportMode.UNSUPPORTED;
   }
-  public CustomMetric[] supportedCustomMetrics() { return new CustomMetric[] {rows}; }
-  public CustomTaskMetric[] reportDriverMetrics() { return new CustomTaskMetric[] {rows}; }
 }

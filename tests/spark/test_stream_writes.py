@@ -1,0 +1,204 @@
+"""Streams into Iceberg tables: one snapshot for each batch, and each batch exactly once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.frames import data_files
+from tests.support.native_lake import sqlite_lake
+from tests.support.spark_sessions import spark_environment
+
+PROGRAM = Path(__file__).parents[1] / "support" / "killed_stream.py"
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("sinks"), "sinks") as session:
+        yield session
+
+
+def add(spark: SparkSession, folder: Path, *rows: tuple[int, str]) -> None:
+    """Add a file to the folder that a stream reads."""
+    spark.createDataFrame(list(rows), "id long, k string").coalesce(1).write.mode("append").parquet(
+        str(folder)
+    )
+
+
+def source(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
+    return spark.readStream.schema("id long, k string").options(**options).parquet(str(folder))
+
+
+def write_available(
+    stream: DataFrame, table: str, checkpoint: Path, mode: str = "append", **options: str
+) -> None:
+    writer = stream.writeStream.format("iceberg").outputMode(mode).trigger(availableNow=True)
+    for name, value in options.items():
+        writer = writer.option(name.replace("_", "-"), value)
+    query = writer.option("checkpointLocation", str(checkpoint)).toTable(table)
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def epochs(spark: SparkSession, table: str) -> list[tuple[str, str]]:
+    rows = spark.sql(
+        "select operation, summary['spark.sql.streaming.epochId'] e, "
+        f"summary['spark.sql.streaming.queryId'] q from {table}.snapshots order by committed_at"
+    ).collect()
+    assert len({row.q for row in rows}) <= 1
+    return [(row.operation, row.e) for row in rows]
+
+
+def ids(spark: SparkSession, table: str) -> list[int]:
+    return sorted(row.id for row in spark.table(table).collect())
+
+
+def forget_last_batch(checkpoint: Path) -> None:
+    """Make Spark run the last batch again, as after a crash between its commit and the log."""
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def test_each_batch_is_one_snapshot_and_is_written_once(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.t (id bigint, k string) using iceberg partitioned by (k)")
+    add(spark, tmp_path / "in", (1, "a"), (2, "b"))
+    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    add(spark, tmp_path / "in", (3, "a"))
+    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert ids(spark, "sinks.db.t") == [1, 2, 3]
+    assert epochs(spark, "sinks.db.t") == [("append", "0"), ("append", "1")]
+    location = Path(lake.table("sinks.db.t").location.removeprefix("file:"))
+    before = data_files(location)
+    forget_last_batch(tmp_path / "c")
+    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert ids(spark, "sinks.db.t") == [1, 2, 3]
+    assert data_files(location) == before, "the batch wrote files again"
+
+
+@pytest.mark.nightly
+def test_a_batch_that_was_rolled_back_is_written_again(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.back (id bigint, k string) using iceberg")
+    for i in range(2):
+        add(spark, tmp_path / "in", (i, "a"))
+        write_available(source(spark, tmp_path / "in"), "sinks.db.back", tmp_path / "c")
+    first = lake.table("sinks.db.back").snapshots[0].snapshot_id
+    spark.sql(f"call sinks.system.rollback_to_snapshot('db.back', {first})")
+    forget_last_batch(tmp_path / "c")
+    write_available(source(spark, tmp_path / "in"), "sinks.db.back", tmp_path / "c")
+    assert ids(spark, "sinks.db.back") == [0, 1]
+
+
+@pytest.mark.nightly
+def test_complete_mode_replaces_all_rows_and_keeps_the_state(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.counts (k string, n bigint) using iceberg")
+
+    def run() -> list[tuple[str, int]]:
+        counts = source(spark, tmp_path / "in").groupBy("k").agg(f.count("*").alias("n"))
+        write_available(counts, "sinks.db.counts", tmp_path / "c", "complete")
+        return sorted((row.k, row.n) for row in spark.table("sinks.db.counts").collect())
+
+    add(spark, tmp_path / "in", (1, "a"), (2, "b"))
+    assert run() == [("a", 1), ("b", 1)]
+    add(spark, tmp_path / "in", (3, "a"))
+    assert run() == [("a", 2), ("b", 1)]
+    forget_last_batch(tmp_path / "c")
+    assert run() == [("a", 2), ("b", 1)]
+    add(spark, tmp_path / "in", (4, "b"))
+    assert run() == [("a", 2), ("b", 2)]
+    assert [e for _, e in epochs(spark, "sinks.db.counts")] == ["0", "1", "2"]
+
+
+@pytest.mark.nightly
+def test_a_watermark_goes_on_when_its_batch_is_skipped(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.windows (start timestamp, n bigint) using iceberg")
+
+    def run() -> list[tuple[str, int]]:
+        times = source(spark, tmp_path / "in").withColumn("ts", f.timestamp_seconds("id"))
+        windows = times.withWatermark("ts", "1 minute").groupBy(f.window("ts", "1 hour"))
+        counts = windows.count().select(f.col("window.start"), f.col("count").alias("n"))
+        write_available(counts, "sinks.db.windows", tmp_path / "c")
+        rows = spark.sql("select string(start) s, n from sinks.db.windows order by 1").collect()
+        return [(row.s, row.n) for row in rows]
+
+    add(spark, tmp_path / "in", (0, "a"), (10, "a"))
+    assert run() == []
+    add(spark, tmp_path / "in", (2 * 3600, "a"))
+    first = [("1970-01-01 00:00:00", 2)]
+    assert run() == first
+    forget_last_batch(tmp_path / "c")
+    assert run() == first
+    add(spark, tmp_path / "in", (4 * 3600, "a"))
+    assert run() == [*first, ("1970-01-01 02:00:00", 1)]
+
+
+@pytest.mark.nightly
+def test_branches_options_and_modes(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.o (id bigint, k string) using iceberg")
+    spark.sql("insert into sinks.db.o values (0, 'main')")
+    spark.sql("alter table sinks.db.o create branch b")
+    add(spark, tmp_path / "in", (1, "a"))
+    stream = source(spark, tmp_path / "in")
+    write_available(stream, "sinks.db.o", tmp_path / "b", branch="b")
+    assert ids(spark, "sinks.db.o") == [0]
+    assert ids(spark, "sinks.db.o.branch_b") == [0, 1]
+    write_available(stream, "sinks.db.o", tmp_path / "b2", branch="b", fanout_enabled="true")
+    assert ids(spark, "sinks.db.o.branch_b") == [0, 1, 1]
+    write_available(stream, "sinks.db.made", tmp_path / "made")
+    assert ids(spark, "sinks.db.made") == [1]
+    with pytest.raises(Exception, match="unknown write option 'fanout'"):
+        write_available(stream, "sinks.db.o", tmp_path / "unknown", fanout="true")
+    with pytest.raises(Exception, match=r"(?i)update"):
+        write_available(stream, "sinks.db.o", tmp_path / "update", "update")
+
+
+@pytest.mark.nightly
+def test_a_stream_from_a_table_into_another(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.from (id bigint, k string) using iceberg")
+    spark.sql("create table sinks.db.to (id bigint, k string) using iceberg")
+    for i in range(3):
+        spark.sql(f"insert into sinks.db.from values ({i}, 'v')")
+        stream = spark.readStream.table("sinks.db.from")
+        write_available(stream, "sinks.db.to", tmp_path / "c")
+        assert ids(spark, "sinks.db.to") == list(range(i + 1))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("point", ["before files", "before commit", "after commit"])
+def test_a_driver_that_is_killed_in_a_batch(tmp_path: Path, point: str) -> None:
+    """Each row is in the table once, also if the driver was killed at a point of each batch."""
+    command = [sys.executable, str(PROGRAM), str(tmp_path)]
+    for kill in ("", point, point, ""):
+        done = subprocess.run(
+            [*command, kill],
+            env=spark_environment(),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr[-3000:]
+    assert done.stdout.split()[-1] == "0,1,2,3"
