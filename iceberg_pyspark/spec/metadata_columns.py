@@ -9,6 +9,7 @@ from iceberg_pyspark.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestamptzType,
 )
 
 FILE = NestedField(field_id=2147483646, name="_file", type=StringType(), required=True)
@@ -51,6 +52,15 @@ COMMIT_SNAPSHOT_ID = NestedField(
 )
 CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 """The columns of a changelog row: INSERT or DELETE, the ordinal of the commit, the snapshot id."""
+
+COMMIT_SEQUENCE_NUMBER = NestedField(
+    field_id=2147483448, name="_commit_sequence_number", type=LongType(), required=True
+)
+COMMIT_TIMESTAMP = NestedField(
+    field_id=2147483449, name="_commit_timestamp", type=TimestamptzType(), required=True
+)
+COMMIT_COLUMNS = (COMMIT_SEQUENCE_NUMBER, COMMIT_TIMESTAMP)
+"""Columns of this package alone, with ids that the specification reserves and does not use."""
 
 DELETE_FILE_PATH = NestedField(
     field_id=2147483546, name="file_path", type=StringType(), required=True

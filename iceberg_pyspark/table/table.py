@@ -7,7 +7,7 @@ Connects the layers below for Python users: `table/reading/table_scan.py` reads,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -34,6 +34,12 @@ from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import readable_name
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together
+from iceberg_pyspark.table.change_feed.follower import Beginning, follow
+from iceberg_pyspark.table.change_feed.table_changes import (
+    TableChanges,
+    Version,
+    changes_between,
+)
 from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
 from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
@@ -281,6 +287,55 @@ class Table(EditableTable, RowStream):
     def to_arrow(self) -> pa.Table:
         """Return the current rows as one table in memory."""
         return self.scan().to_arrow()
+
+    def changes(
+        self,
+        start: Version | None = None,
+        end: Version | None = None,
+        *,
+        branch: str | None = None,
+    ) -> TableChanges:
+        """Return the rows that snapshots of main or of a branch added and removed, in order.
+
+        The snapshots are those after `start` up to and including `end`: ids of snapshots, names of
+        branches or tags, or datetimes (UTC if they have no time zone). By default they are all, up
+        to the newest. The columns are those of the current schema, and `_change_type` (`INSERT` or
+        `DELETE`), `_change_ordinal` (the number of the snapshot in this read),
+        `_commit_snapshot_id`, `_commit_sequence_number` and `_commit_timestamp`. An updated row is
+        one of each type. Rows that copy-on-write only copied are left out: since version 3 by row
+        lineage, before by their values. Raises `NoSuchSnapshotError`.
+        """
+        return changes_between(self._loaded_table, self.io, start=start, end=end, branch=branch)
+
+    def follow(
+        self,
+        start: Beginning = "latest",
+        *,
+        branch: str | None = None,
+        poll_interval: float = 10.0,
+        timeout: float | None = None,
+    ) -> Iterator[TableChanges]:
+        """Return an iterator over the changes of each snapshot, which waits for new ones.
+
+        It begins after `start`: the id of a snapshot, the name of a branch or tag, `latest` (the
+        current snapshot), or `earliest` (all snapshots that are left); with `current`, all rows of
+        the current snapshot come first, as `INSERT`. Each item has the changes of one `snapshot`,
+        whose id is the start to go on from later; a compaction comes without rows. The table is
+        loaded every `poll_interval` seconds, and the iterator ends when there was no new snapshot
+        for `timeout` seconds; None: never. This table object is not refreshed. Raises
+        `NoSuchSnapshotError`, with the start to use instead, if the branch has lost the snapshot
+        that was read last, by a rollback or by expiry.
+        """
+        return follow(
+            self._loaded_table,
+            lambda: newest_version(self._catalog, self._loaded_table),
+            lambda loaded: self._io if self._io is not None else table_io(loaded, self._catalog),
+            start=start,
+            branch=branch,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            clock=self._clock,
+        )
 
     def partition_statistics(self, *, snapshot_id: int | None = None) -> pa.Table | None:
         """Return the partition statistics of a snapshot from its statistics file, or None.

@@ -18,13 +18,13 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spec.schema import Schema
 
 ROWS = pa.table({"id": [1, 2], "s": ["a", "b"]})
-TEXT = r"\bstr\b|Filter|Given|Moment"
+TEXT = r"\bstr\b|Filter|Given|Moment|Version|Beginning"
 
 # values, and what an annotation that takes them has in its text
 WRONG: tuple[tuple[Any, str], ...] = (
     (None, "None"),
     (True, "bool"),
-    (5, r"\bint\b|Moment"),
+    (5, r"\bint\b|float|Moment|Version|Beginning"),
     (1.5, "float"),
     ("x", f"{TEXT}|Type"),
     (b"x", "bytes"),

@@ -122,9 +122,7 @@ class ChangePlan:
     def files(self) -> Iterator[PlannedFiles]:
         """Yield the files of which all rows were added or deleted, grouped by snapshot."""
         for ordinal, snapshot in self._changing:
-            inserts, deletes = (
-                RowChange(type_, ordinal, snapshot.snapshot_id) for type_ in ("INSERT", "DELETE")
-            )
+            inserts, deletes = _both_changes(ordinal, snapshot)
             tasks = [change for change in (inserts, deletes) if self._is_wanted(change)]
             if not tasks:
                 continue
@@ -133,6 +131,22 @@ class ChangePlan:
             )
             yield from (f for f in comparison.whole_files() if f.change in tasks)
             self.in_part += (t for t in comparison.in_part() if t.task.change in tasks)
+
+    def of_each_snapshot(
+        self,
+    ) -> Iterator[tuple[Snapshot, list[ChangeScanTask], list[ChangeScanTask]]]:
+        """Yield each snapshot, the oldest first, with its tasks: what it deleted and inserted."""
+        for ordinal, snapshot in self._changing:
+            inserts, deletes = _both_changes(ordinal, snapshot)
+            comparison = _SnapshotComparison(
+                self._sides_of(snapshot), inserts=inserts, deletes=deletes
+            )
+            whole = split_into_tasks(comparison.whole_files(), None)
+            tasks = [*(ChangeScanTask(task=t) for t in whole), *comparison.in_part()]
+            deleted, inserted = (
+                [t for t in tasks if t.task.change == change] for change in (deletes, inserts)
+            )
+            yield snapshot, deleted, inserted
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as scan tasks."""
@@ -192,6 +206,14 @@ class ChangePlan:
             metrics=self.metrics,
         )
         return _Side(list(plan.files()))
+
+
+def _both_changes(ordinal: int, snapshot: Snapshot) -> tuple[RowChange, RowChange]:
+    """Return what a snapshot inserts and what it deletes."""
+    return (
+        RowChange("INSERT", ordinal, snapshot.snapshot_id),
+        RowChange("DELETE", ordinal, snapshot.snapshot_id),
+    )
 
 
 class _Side:

@@ -139,7 +139,7 @@ def metadata_table(
             )
         snapshots = tuple(metadata.snapshots)
     elif metadata_name == CHANGES:
-        snapshots = _changing(loaded_table, selector)
+        snapshots = changing_snapshots(loaded_table, selector)
     else:
         if selector is not None and selector.is_incremental:
             raise _refusal_of(selector)(
@@ -168,14 +168,19 @@ def plan_of_changes(
         io,
         loaded_table.metadata,
         str(loaded_table.identifier),
-        _changing(loaded_table, selector),
+        changing_snapshots(loaded_table, selector),
         predicate=predicate,
         of_changes=of_changes,
     )
 
 
-def _changing(loaded_table: LoadedTable, selector: SnapshotSelector | None) -> tuple[Snapshot, ...]:
-    """Return the snapshots whose changes are read."""
+def changing_snapshots(
+    loaded_table: LoadedTable, selector: SnapshotSelector | None
+) -> tuple[Snapshot, ...]:
+    """Return the snapshots whose changes are read, the newest first.
+
+    Raise `UnsupportedFeatureError` if only the catalog's server may plan scans of the table.
+    """
     if loaded_table.plan_scan is not None:
         raise UnsupportedFeatureError(
             f"{loaded_table.identifier}.{CHANGES}: the catalog's server plans scans of the table, "
