@@ -406,7 +406,6 @@ def test_options_that_a_stream_would_ignore_are_refused(
 ) -> None:
     for option, hint in (
         ("start-snapshot-id", "stream-from-snapshot"),
-        ("versionAsOf", "stream-from-snapshot"),
         ("filter", r"where\(...\)"),
         ("streaming_max_file_per_micro_batch", "known: .*streaming-max-files-per-micro-batch"),
     ):

@@ -24,6 +24,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.changes.manifest_changes import RemoveAll
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
+from iceberg_pyspark.errors import CommitConflictError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
@@ -51,7 +52,7 @@ from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit import MetadataStep, with_changes
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, write_action
-from iceberg_pyspark.table.commits.stream_epochs import EpochIsCommittedError, StreamEpoch
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 _log = get_logger(__name__)
@@ -193,8 +194,11 @@ def write_epoch(
         unless_committed = MetadataStep(lambda metadata: epoch.check_absent(metadata, branch))
         try:
             write.commit(action, written_files, before=(unless_committed,))
-        except EpochIsCommittedError:
-            _log.info("another process wrote batch %s of query %s", epoch.epoch, epoch.query_id)
+        except CommitConflictError as e:
+            newest = catalog.load_table(state.loaded_table.identifier)
+            if not epoch.is_in(newest.metadata, branch):
+                raise
+            _log.warning("%s", e)
 
 
 def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:

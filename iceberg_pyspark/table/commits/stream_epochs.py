@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.changes.changes import Changes
 from iceberg_pyspark.changes.ref_changes import ancestors_of
+from iceberg_pyspark.errors import CommitConflictError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 QUERY_ID = "spark.sql.streaming.queryId"
 EPOCH_ID = "spark.sql.streaming.epochId"
-
-
-class EpochIsCommittedError(Exception):
-    """The batch is in the table: another process has committed it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +41,11 @@ class StreamEpoch:
         return False
 
     def check_absent(self, metadata: TableMetadata, branch: str) -> Changes:
-        """Return no changes; raise `EpochIsCommittedError` if the branch has the batch."""
+        """Return no changes; raise `CommitConflictError` if the branch has the batch."""
         if self.is_in(metadata, branch):
-            raise EpochIsCommittedError
+            raise CommitConflictError(
+                f"table {metadata.location}: another process has committed batch {self.epoch} of "
+                f"streaming query {self.query_id} to branch {branch}; stop one of the two queries "
+                "that use this checkpoint"
+            )
         return Changes()

@@ -6,9 +6,15 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.errors import CommitConflictError
 from iceberg_pyspark.spec.snapshots import MAIN
-from iceberg_pyspark.table.commits.stream_epochs import EpochIsCommittedError, StreamEpoch
-from tests.support.commit_tables import commit_table
+from iceberg_pyspark.table.commits.commit import MetadataStep
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from tests.support.commit_tables import commit_table, data_file
 
 
 def epoch(number: int, query: str = "q") -> StreamEpoch:
@@ -52,5 +58,28 @@ def test_a_branch_has_its_own_epochs() -> None:
     assert epoch(1).is_in(metadata, "b")
     assert not epoch(1).is_in(metadata, MAIN)
     epoch(1).check_absent(metadata, MAIN)
-    with pytest.raises(EpochIsCommittedError):
+    with pytest.raises(CommitConflictError, match="committed batch 1 of streaming query q to bra"):
         epoch(1).check_absent(metadata, "b")
+
+
+def test_of_two_processes_with_one_batch_only_one_commits_it() -> None:
+    t = commit_table()
+    before = t.loaded
+    unless_committed = MetadataStep(lambda metadata: epoch(0).check_absent(metadata, MAIN))
+
+    def commit(name: str) -> None:
+        t.io.write_bytes(f"mem://t/data/{name}", b"")
+        file = data_file(name)
+        options = CommitOptions(snapshot_properties=epoch(0).summary())
+        with WrittenFiles(t.io, [file]) as written_files:
+            action = AppendFiles(data_files=(file,))
+            steps = (unless_committed,)
+            commit_action(
+                t.catalog, before, t.io, action, options, written_files=written_files, before=steps
+            )
+
+    commit("first")
+    with pytest.raises(CommitConflictError, match="another process"):
+        commit("second")
+    assert t.live() == ["mem://t/data/first"]
+    assert not t.io.exists("mem://t/data/second")
