@@ -68,10 +68,15 @@ SECOND_ROWS = {
         ["4", "40", SECOND, "None"],
     ],
 }
-# The new city is in the full model; the new column is in rows that are written from then on.
-THIRD_ROWS = SECOND_ROWS | {
+# `dev` has the new city in its full model, and the new column in the rows that it previews; `prod`
+# has both in rows that are written from then on.
+PREVIEW = {
     "cities": [*CITIES, ["cid", "Oslo"]],
     "customers": [["ann", "45", "2", "Bonn"], ["cid", "40", "1", "Oslo"]],
+    "order_days": [["1", "15", "2026-02-01", "ann"], ["4", "40", "2026-02-02", "cid"]],
+}
+THIRD_ROWS = SECOND_ROWS | {
+    "cities": PREVIEW["cities"],
     "order_days": [[*row, "None"] for row in SECOND_ROWS["order_days"]],
 }
 COLUMNS = {
@@ -119,6 +124,8 @@ def test_environments_have_the_rows_that_follow_from_the_source(
     model.write_text(sql, encoding="utf-8")
     sqlmesh(*PLAN, "dev", "--forward-only", *AT_SECOND_TIME)
     assert project.rows(settings, queries("shop")) == SECOND_ROWS
+    previews = {name: f"SELECT * FROM shop__dev.{name}" for name in PREVIEW}
+    assert project.rows(settings, previews) == PREVIEW
     sqlmesh(*PLAN, "--forward-only", *AT_SECOND_TIME)
     assert project.rows(settings, queries("shop")) == THIRD_ROWS
 
