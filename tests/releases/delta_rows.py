@@ -97,7 +97,7 @@ def main() -> None:
 def plan(spark: SparkSession, statement: str, folder: str) -> str:
     """Return the plan of a statement, without what is different in each run."""
     [[text]] = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()
-    return re.sub(r"#\d+L?|[0-9a-f-]{36}", "", str(text).replace(folder, ""))
+    return re.sub(r"#\d+L?|@[0-9a-f]+|[0-9a-f-]{36}", "", str(text).replace(folder, ""))
 
 
 def counts(version: Any) -> dict[str, str]:
