@@ -17,7 +17,7 @@ from iceberg_pyspark.spark.options.option_values import (
     number_option,
 )
 from iceberg_pyspark.spec.property_types import INT_MAX
-from iceberg_pyspark.table.reading.append_stream import BatchLimits, OverwriteMode, StreamRules
+from iceberg_pyspark.table.reading.stream_rules import BatchLimits, OverwriteMode, StreamRules
 
 _FROM_TIMESTAMP = number_option("stream-from-timestamp")
 _FROM_SNAPSHOT = "stream-from-snapshot"

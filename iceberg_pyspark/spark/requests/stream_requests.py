@@ -27,9 +27,9 @@ from iceberg_pyspark.spark.options.stream_options import StreamOptions, parse_st
 from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
-from iceberg_pyspark.table.reading.append_stream import NO_LIMITS
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.stream_offsets import read_offset
+from iceberg_pyspark.table.reading.stream_rules import NO_LIMITS
 
 _log = get_logger(__name__)
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Literal
 
 from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import (
@@ -26,41 +25,14 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 from iceberg_pyspark.table.reading.stream_files import SnapshotFiles, StreamFile
 from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset
-
-OverwriteMode = Literal["fail", "skip", "added-files-only"]
-EARLIEST, LATEST, CURRENT = "earliest", "latest", "current"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
-    """The most that a batch reads; None means no limit.
-
-    `max_files` is never exceeded. The file that reaches `max_rows` or `max_bytes` is the last one
-    of its batch, so a batch may be larger by a part of a file.
-    """
-
-    max_files: int | None = None
-    max_rows: int | None = None
-    max_bytes: int | None = None
-
-
-NO_LIMITS = BatchLimits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamRules:
-    """Where a stream begins, and what it does with snapshots that do not append rows.
-
-    At most one of `from_timestamp_ms` (the first snapshot at that time or later) and
-    `from_snapshot` is given: `earliest` begins with the oldest snapshot that has not expired,
-    `current` with all rows of the current snapshot, `latest` with what follows it, and the id of a
-    snapshot or the name of a branch or tag with what follows that snapshot.
-    """
-
-    from_timestamp_ms: int | None = None
-    from_snapshot: str | None = None
-    skips_deletes: bool = False
-    overwrites: OverwriteMode = "fail"
+from iceberg_pyspark.table.reading.stream_rules import (
+    CURRENT,
+    EARLIEST,
+    LATEST,
+    NO_LIMITS,
+    BatchLimits,
+    StreamRules,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.options.stream_options import StreamOptions, parse_stream_options
-from iceberg_pyspark.table.reading.append_stream import BatchLimits, StreamRules
+from iceberg_pyspark.table.reading.stream_rules import BatchLimits, StreamRules
 
 
 def test_options_are_read_whatever_their_case() -> None:

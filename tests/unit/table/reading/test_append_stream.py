@@ -15,8 +15,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.snapshots import SnapshotRef
-from iceberg_pyspark.table.reading.append_stream import AppendStream, BatchLimits, StreamRules
+from iceberg_pyspark.table.reading.append_stream import AppendStream
 from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset, read_offset
+from iceberg_pyspark.table.reading.stream_rules import BatchLimits, StreamRules
 from iceberg_pyspark.table.reading.stream_scan import scan_of_batch
 from tests.support.commit_tables import commit_table
 

@@ -26,15 +26,11 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.table.commits.commit_files import commit_action
-from iceberg_pyspark.table.reading.append_stream import (
-    AppendStream,
-    BatchLimits,
-    OverwriteMode,
-    StreamRules,
-)
+from iceberg_pyspark.table.reading.append_stream import AppendStream
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.stream_files import SnapshotFiles
 from iceberg_pyspark.table.reading.stream_offsets import StreamOffset, read_offset
+from iceberg_pyspark.table.reading.stream_rules import BatchLimits, OverwriteMode, StreamRules
 from iceberg_pyspark.table.reading.stream_scan import scan_of_batch
 from tests.amounts import WORK
 from tests.support.commit_tables import CommitTable, commit_table
