@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
-from iceberg_pyspark.spark.requests.open_streams import OpenStream
+from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from tests.amounts import WORK
 from tests.support.native_lake import sqlite_lake
 

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.datasource import WriterCommitMessage
+
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spark.data_source.read_options import TableOptions
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_bytes
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -43,6 +47,20 @@ class PreparedWrite:
         """Return a copy without what only the commit needs: catalog, its secrets, and new table."""
         table = replace(self.table, catalog_properties={}, storage_properties={})
         return replace(self, table=table, new_table=None)
+
+
+@dataclass(frozen=True)
+class StreamFiles(WriterCommitMessage):
+    """The complete data files of one task of a stream's batch.
+
+    `query_id` is the id of the query, `table_uuid` and `schema` those of the table as the task saw
+    it.
+    """
+
+    data_files: tuple[DataFile, ...]
+    query_id: str | None
+    table_uuid: str | None
+    schema: Schema
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
@@ -103,20 +102,18 @@ class IcebergDataSource(DataSource):
             return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Raise `UnsupportedFeatureError`: streams are read natively only."""
+        """Return a reader of the rows that the table gets, with the columns of `schema`."""
         # This is not a `worker_step`: Spark's runner fails once more afterwards, and without the
         # traceback its message would hide this one.
-        raise UnsupportedFeatureError(
-            "streaming reads of Iceberg tables need iceberg_pyspark.install(spark) in a classic "
-            "session, and not the option native=false; elsewhere, read what was appended since a "
-            "snapshot with spark.read and the option start-snapshot-id"
-        )
+        from iceberg_pyspark.spark.data_source.stream_source import open_stream_reader  # noqa: PLC0415
+
+        return open_stream_reader(self.options, self.read_job(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Raise `UnsupportedFeatureError`: streams are written to tables of catalogs only."""
+        """Return a writer of the batches of a query; each batch is one snapshot."""
         with worker_step():
-            raise UnsupportedFeatureError(
-                "streaming writes need iceberg_pyspark.install(spark) in a classic session, and "
-                "writeStream.toTable(name); elsewhere, append each micro-batch in foreachBatch, "
-                "with the options txn-app-id and txn-version"
-            )
+            from iceberg_pyspark.spark.data_source.stream_sink import prepare_stream_write  # noqa: PLC0415
+            from iceberg_pyspark.spark.data_source.stream_writer import IcebergStreamWriter  # noqa: PLC0415
+
+            write = prepare_stream_write(self.options, schema, overwrite=overwrite)
+            return IcebergStreamWriter(write)

@@ -39,6 +39,7 @@ from iceberg_pyspark.spark.bridge.spark_conditions import (
     inclusive_predicate_of,
 )
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
+from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.change_scan import changes_parts
@@ -50,7 +51,6 @@ from iceberg_pyspark.spark.native_read.native_scan import (
     ScanRequest,
 )
 from iceberg_pyspark.spark.options.option_values import with_location_settings
-from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.rows.spark_types import (
     project_with_hidden_columns,

@@ -20,11 +20,11 @@ from iceberg_pyspark.spark.bridge.protocol.stream_messages import (
     StreamPending,
     StreamPlace,
 )
+from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.options.option_values import with_location_settings
 from iceberg_pyspark.spark.options.stream_options import StreamOptions, parse_stream_options
-from iceberg_pyspark.spark.requests.open_streams import OpenStream
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector

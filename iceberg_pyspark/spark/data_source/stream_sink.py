@@ -1,0 +1,88 @@
+"""The driver's part of the portable sink: prepares a batch, and commits it exactly once.
+
+A snapshot records the ids of the query and of its batch, under the keys of Iceberg's Java
+connector, so that either goes on with the other's checkpoint. A batch that runs again after a crash
+is looked for among the ancestors of the branch's head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.changes.outcomes import NeverSent
+from iceberg_pyspark.changes.ref_changes import ancestors_of
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, UnsupportedFeatureError
+from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite, StreamFiles
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
+from iceberg_pyspark.spark.options.option_values import lower_names
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commits.written_files import remove_files
+
+QUERY_ID = "spark.sql.streaming.queryId"
+EPOCH_ID = "spark.sql.streaming.epochId"
+_OF_SPARK = frozenset({"checkpointlocation"})
+
+
+def prepare_stream_write(
+    values: Mapping[str, str], frame: StructType, *, overwrite: bool
+) -> PreparedWrite:
+    """Check the options and the frame's schema; raise `NoSuchTableError` if there is no table."""
+    options = {k: v for k, v in lower_names(values).items() if k not in _OF_SPARK}
+    write = prepare_write(options, frame, overwrite=overwrite)
+    if write.new_table is not None:
+        # the writer of the tasks and the writer of the commit would each plan a table
+        raise NoSuchTableError(
+            f"table {write.table.table} does not exist, and a stream does not create it: create it "
+            "first, for example by writing an empty DataFrame with df.write"
+        )
+    return write
+
+
+def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id: int) -> None:
+    """Commit the files of all tasks of a batch; if it is in the table already, remove them."""
+    files = [f for message in messages for f in message.data_files]
+    if not files and write.overwrite is None:
+        return
+    ids = {m.query_id for m in messages}
+    query_id = next(iter(ids), None)
+    if len(ids) != 1 or query_id is None:
+        raise UnsupportedFeatureError(
+            f"table {write.table.table}: the tasks do not know which query they belong to, so a "
+            "batch that runs again could not be told from a new one; write with foreachBatch"
+        )
+    now = load_table(*find_table(write.table), write.table).metadata
+    if _is_committed(now, write.options.branch, query_id, batch_id):
+        remove_files(write.io, [f.file_path for f in files], NeverSent())
+        return
+    ids_of_batch = {QUERY_ID: query_id, EPOCH_ID: str(batch_id)}
+    taken = ids_of_batch.keys() & write.options.snapshot_properties
+    if taken:
+        raise InvalidRequestError(
+            f"snapshot-property.{min(taken)} is written by the stream itself; leave it out"
+        )
+    properties = {**write.options.snapshot_properties, **ids_of_batch}
+    # the files are of the table and the schema that the tasks saw
+    commit_write(
+        replace(
+            write,
+            options=replace(write.options, snapshot_properties=properties),
+            table_uuid=messages[0].table_uuid,
+            context=replace(write.context, schema=messages[0].schema),
+        ),
+        files,
+    )
+
+
+def _is_committed(metadata: TableMetadata, branch: str, query_id: str, batch_id: int) -> bool:
+    """Return whether the newest snapshot of a query has this batch or a later one."""
+    ref = metadata.refs.get(branch)
+    head = None if ref is None else metadata.snapshot_by_id.get(ref.snapshot_id)
+    for snapshot in ancestors_of(metadata, head):
+        if snapshot.summary.get(QUERY_ID) == query_id:
+            epoch = snapshot.number(EPOCH_ID)
+            return epoch is not None and epoch >= batch_id
+    return False
