@@ -21,7 +21,7 @@ from iceberg_pyspark.spark.data_source.stream_reader import (
     offset_content,
 )
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.table.reading.append_stream import NO_LIMITS
+from iceberg_pyspark.table.reading.stream_rules import NO_LIMITS
 
 
 class LimitedStreamReader(IcebergStreamReader, SupportsTriggerAvailableNow):

@@ -26,7 +26,7 @@ from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset, re
 if TYPE_CHECKING:
     # Executors import this module to run `read` and plan no batches.
     from iceberg_pyspark.spark.data_source.open_stream import OpenStream
-    from iceberg_pyspark.table.reading.append_stream import BatchLimits
+    from iceberg_pyspark.table.reading.stream_rules import BatchLimits
     from iceberg_pyspark.table.reading.table_scan import TableScan
 
 _BEGIN = "begin"
