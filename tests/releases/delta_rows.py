@@ -30,7 +30,7 @@ MERGE = (
 
 def main() -> None:
     """Make a table of each kind in the order, change both, and merge each into the other."""
-    order, folder, packages = sys.argv[1:]
+    order, folder = sys.argv[1:]
     lake: dict[str, Any] = {
         "spark.sql.catalog.lake": "iceberg_pyspark",
         "spark.sql.catalog.lake.warehouse": f"{folder}/lake",
@@ -38,7 +38,6 @@ def main() -> None:
     settings: dict[str, Any] = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.warehouse.dir": f"{folder}/spark",
-        "spark.jars.ivy": packages,
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.ui.enabled": "false",

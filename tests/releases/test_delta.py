@@ -20,6 +20,7 @@ from tests.releases.environments import (
 )
 from tests.releases.releases import FOLDER
 from tests.services.server import absent
+from tests.support.documentation import DOCS, blocks_of
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
 
@@ -42,11 +43,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def run(python: Path, order: str, folder: Path) -> Any:
+def run(python: Path, folder: Path, program: Path, *arguments: str | Path) -> Any:
+    """Run a program in a new folder, and return what its last line says."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PY", "SPARK"))}
     folder.mkdir()
     done = subprocess.run(
-        [python, ROWS, order, folder, FOLDER / "ivy"],
+        [python, program, *arguments],
         cwd=folder,
         env={
             **inherited,
@@ -54,6 +56,7 @@ def run(python: Path, order: str, folder: Path) -> Any:
             "PYSPARK_PYTHON": str(python),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "ICEBERG_PYSPARK_AUTO": "1",
+            "PYSPARK_SUBMIT_ARGS": f"--conf spark.jars.ivy={FOLDER / 'ivy'} pyspark-shell",
         },
         capture_output=True,
         text=True,
@@ -67,12 +70,30 @@ def run(python: Path, order: str, folder: Path) -> Any:
 
 
 def test_both_kinds_of_tables_change_and_merge_in_each_order(python: Path, tmp_path: Path) -> None:
-    alone = run(python, "alone", tmp_path / "alone")
+    def rows(order: str) -> Any:
+        return run(python, tmp_path / order, ROWS, order, tmp_path / order)
+
+    alone = rows("alone")
     assert alone["delta"] == CHANGED
     for order in ("delta first", "ours first"):
-        assert run(python, order, tmp_path / order) == {
+        assert rows(order) == {
             **alone,
             "ours": CHANGED,
             "merged into ours": MERGED,
             "merged into delta": MERGED,
         }
+
+
+def test_the_session_of_the_guide_has_both(python: Path, tmp_path: Path) -> None:
+    blocks = blocks_of(DOCS / "guide" / "notebooks.md")
+    [code] = [b.code for b in blocks if "import configure_spark_with_delta_pip" in b.code]
+    program = tmp_path / "guide.py"
+    program.write_text(
+        code.replace("/warehouse", str(tmp_path))
+        + "spark.sql('CREATE TABLE d USING delta AS SELECT 1 AS id')\n"
+        "spark.sql('CREATE NAMESPACE lake.db')\n"
+        "spark.sql('CREATE TABLE lake.db.t AS SELECT id + 1 AS id FROM d')\n"
+        "print([row.id for row in spark.sql('TABLE d UNION TABLE lake.db.t').collect()])\n",
+        encoding="utf-8",
+    )
+    assert sorted(run(python, tmp_path / "guide", program)) == [1, 2]

@@ -137,6 +137,26 @@ def test_the_pandas_api_and_pandera(run: RUN, tmp_path: Path) -> None:
     }
 
 
+@only_newest
+def test_the_code_of_the_guide_runs(run: RUN, tmp_path: Path) -> None:
+    blocks = [b.code for b in blocks_of(DOCS / "guide" / "notebooks.md") if b.language == "py"]
+    program = tmp_path / "guide.py"
+    lake = {"spark.sql.catalog.lake": "iceberg_pyspark"}
+    lake["spark.sql.catalog.lake.warehouse"] = f"{tmp_path}/lake"
+    program.write_text(
+        "import json\n"
+        "from pyspark.sql import SparkSession\n"
+        f"spark = SparkSession.builder.master('local[2]').config(map={lake}).getOrCreate()\n"
+        + "\n".join(code for code in blocks if "delta" not in code).replace(
+            "/warehouse", f"{tmp_path}/warehouse"
+        )
+        + "\nrows = spark.table('lake.shop.copy').sort('id').collect()\n"
+        "print(json.dumps([list(row) for row in rows]))\n",
+        encoding="utf-8",
+    )
+    assert result(run("python", program)) == [[1, "a"], [2, "B"], [3, "c"]]
+
+
 def notebook(path: Path, *cells: str) -> Path:
     code: dict[str, Any] = {
         "cell_type": "code",
