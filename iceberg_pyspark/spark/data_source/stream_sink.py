@@ -18,7 +18,6 @@ from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, Unsupp
 from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite, StreamFiles
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
-from iceberg_pyspark.spark.options.option_values import lower_names
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.commits.written_files import remove_files
 
@@ -31,8 +30,15 @@ def prepare_stream_write(
     values: Mapping[str, str], frame: StructType, *, overwrite: bool
 ) -> PreparedWrite:
     """Check the options and the frame's schema; raise `NoSuchTableError` if there is no table."""
-    options = {k: v for k, v in lower_names(values).items() if k not in _OF_SPARK}
+    options = {k: v for k, v in values.items() if k.lower() not in _OF_SPARK}
     write = prepare_write(options, frame, overwrite=overwrite)
+    # Spark passes the names of options in lower case
+    own = {QUERY_ID.lower(), EPOCH_ID.lower()}
+    for name in write.options.snapshot_properties:
+        if name.lower() in own:
+            raise InvalidRequestError(
+                f"snapshot-property.{name} is written by the stream itself; leave it out"
+            )
     if write.new_table is not None:
         # the writer of the tasks and the writer of the commit would each plan a table
         raise NoSuchTableError(
@@ -59,11 +65,6 @@ def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id
         remove_files(write.io, [f.file_path for f in files], NeverSent())
         return
     ids_of_batch = {QUERY_ID: query_id, EPOCH_ID: str(batch_id)}
-    taken = ids_of_batch.keys() & write.options.snapshot_properties
-    if taken:
-        raise InvalidRequestError(
-            f"snapshot-property.{min(taken)} is written by the stream itself; leave it out"
-        )
     properties = {**write.options.snapshot_properties, **ids_of_batch}
     # the files are of the table and the schema that the tasks saw
     commit_write(

@@ -29,7 +29,7 @@ try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
 except ImportError:
 
-    class DataSourceStreamArrowWriter(  # type: ignore[no-redef]
+    class DataSourceStreamArrowWriter(  # type: ignore[no-redef, misc]
         DataSourceStreamWriter, DataSourceArrowWriter
     ):
         """In Spark 4.0, a writer of streams gets Arrow batches if it is one of batches, too."""

@@ -47,7 +47,7 @@ class Query:
 
     def start(self) -> None:
         """Start the process of the query; what is not in a checkpoint is forgotten."""
-        self.reader = self.new_reader()
+        self.reader: Any = self.new_reader()
         self.executor: IcebergStreamReader = pickle.loads(pickle.dumps(self.new_reader()))
         self.at = self.reader.initialOffset() if not self.ends else self.ends[-1]
         if len(self.ends) > self.complete:
@@ -71,7 +71,7 @@ class Query:
             limit = self.reader.getDefaultReadLimit()
             end = json.loads(json.dumps(self.reader.latestOffset(self.at, limit)))
         else:
-            end = json.loads(json.dumps(self.reader.latestOffset()))  # type: ignore[call-arg]
+            end = json.loads(json.dumps(self.reader.latestOffset()))
         if end == self.at:
             return False
         self.ends.append(end)
