@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.stream_reader import IcebergStreamReader
+from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.amounts import WORK
 
 Offset = dict[str, Any]
@@ -210,6 +212,31 @@ def test_refused_options(tmp_path: Path, options: dict[str, str], message: str) 
         source.streamReader(schema) if "snapshot-id" not in named else reader_of(
             table.location, snapshot_id=str(table.snapshots[0].snapshot_id)
         )
+
+
+def test_no_metadata_file_is_decoded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = Counter[str]()
+    of_cache = DecodedCache.get_or_read
+
+    def counted(self: DecodedCache[Any], io: FileIO, key: Hashable, read: Callable[[], Any]) -> Any:
+        def decode() -> Any:
+            decoded[repr(key)] += 1
+            return read()
+
+        return of_cache(self, io, key, decode)
+
+    monkeypatch.setattr(DecodedCache, "get_or_read", counted)
+    table = new_table(tmp_path, "t")
+    for i in range(4):
+        table.append(rows(i))
+    decoded.clear()
+    limits = {"streaming-max-files-per-micro-batch": "1"}
+    query = Query({"path": table.location, **limits}, has_limits=False)
+    while query.trigger():
+        pass
+    assert query.ids == [0, 1, 2, 3]
+    assert len(decoded) == 8, "a list and a manifest of each snapshot"
+    assert set(decoded.values()) == {1}
 
 
 def test_a_metadata_table_is_no_stream(tmp_path: Path) -> None:
