@@ -1,9 +1,4 @@
-"""The driver's part of the portable sink: prepares a batch, and commits it exactly once.
-
-A snapshot records the ids of the query and of its batch, under the keys of Iceberg's Java
-connector, so that either goes on with the other's checkpoint. A batch that runs again after a crash
-is looked for among the ancestors of the branch's head.
-"""
+"""The driver's part of the portable sink: prepares a batch, and commits it exactly once."""
 
 from __future__ import annotations
 
@@ -13,16 +8,13 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.changes.outcomes import NeverSent
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, UnsupportedFeatureError
 from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite, StreamFiles
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commits.stream_epochs import EPOCH_ID, QUERY_ID, StreamEpoch
 from iceberg_pyspark.table.commits.written_files import remove_files
 
-QUERY_ID = "spark.sql.streaming.queryId"
-EPOCH_ID = "spark.sql.streaming.epochId"
 _OF_SPARK = frozenset({"checkpointlocation"})
 
 
@@ -61,11 +53,11 @@ def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id
             "batch that runs again could not be told from a new one; write with foreachBatch"
         )
     now = load_table(*find_table(write.table), write.table).metadata
-    if _is_committed(now, write.options.branch, query_id, batch_id):
+    epoch = StreamEpoch(query_id=query_id, epoch=batch_id)
+    if epoch.is_in(now, write.options.branch):
         remove_files(write.io, [f.file_path for f in files], NeverSent())
         return
-    ids_of_batch = {QUERY_ID: query_id, EPOCH_ID: str(batch_id)}
-    properties = {**write.options.snapshot_properties, **ids_of_batch}
+    properties = {**write.options.snapshot_properties, **epoch.summary()}
     # the files are of the table and the schema that the tasks saw
     commit_write(
         replace(
@@ -76,14 +68,3 @@ def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id
         ),
         files,
     )
-
-
-def _is_committed(metadata: TableMetadata, branch: str, query_id: str, batch_id: int) -> bool:
-    """Return whether the newest snapshot of a query has this batch or a later one."""
-    ref = metadata.refs.get(branch)
-    head = None if ref is None else metadata.snapshot_by_id.get(ref.snapshot_id)
-    for snapshot in ancestors_of(metadata, head):
-        if snapshot.summary.get(QUERY_ID) == query_id:
-            epoch = snapshot.number(EPOCH_ID)
-            return epoch is not None and epoch >= batch_id
-    return False
