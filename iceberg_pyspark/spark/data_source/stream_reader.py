@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from iceberg_pyspark.arrow.read.read_task import read_group
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTaskGroup
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
@@ -111,9 +112,19 @@ class IcebergStreamReader(DataSourceStreamReader):
 
     def _offset(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamOffset:
         offset = read_offset(json.dumps(start))
-        if offset == START and _BEGIN in end:
+        if offset != START:
+            return offset
+        if _BEGIN in end:
             return read_offset(json.dumps(end[_BEGIN]))
-        return offset
+        begin = self._open.options.rules.from_snapshot
+        if begin in (None, "earliest"):
+            return offset
+        raise InvalidRequestError(
+            f"table {self._context.table}: the first batch of the checkpoint does not say where it "
+            f"begins, because Spark's own readers began it, and stream-from-snapshot={begin} may "
+            "mean another snapshot by now; complete that batch where Iceberg is installed in the "
+            "session, or start a new checkpoint"
+        )
 
     def _end(self, start: dict[str, Any], limits: BatchLimits) -> dict[str, Any]:
         """Return the end of the batch that begins at an offset, or that offset."""

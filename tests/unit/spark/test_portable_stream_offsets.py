@@ -214,6 +214,18 @@ def test_refused_options(tmp_path: Path, options: dict[str, str], message: str) 
         )
 
 
+def test_a_first_batch_that_does_not_say_where_it_begins(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "t")
+    table.append(rows(1))
+    end: Offset = {"version": 1, "scan_all_files": False, "position": 1}
+    end["snapshot_id"] = table.snapshots[0].snapshot_id
+    reader = reader_of(table.location)
+    assert len(reader.partitions(reader.initialOffset(), end)) == 1
+    reader = reader_of(table.location, stream_from_snapshot="latest")
+    with pytest.raises(InvalidRequestError, match="stream-from-snapshot=latest may mean another"):
+        reader.partitions(reader.initialOffset(), end)
+
+
 def test_no_metadata_file_is_decoded_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = Counter[str]()
     of_cache = DecodedCache.get_or_read
