@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.row_hashes import row_hashes
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
 from iceberg_pyspark.table.change_feed import carried_rows
 from iceberg_pyspark.table.change_feed.carried_rows import without_carried_rows
 from iceberg_pyspark.table.metadata_tables.changes_table import ChangeScanTask
 from tests.amounts import WORK
+from tests.support.history_model import ID
+from tests.support.table_histories import a_history
 
 FIELDS = [NestedField(field_id=i, name=n, type=LongType()) for i, n in enumerate(("a", "b"), 1)]
 ROW = st.tuples(st.integers(0, 2), st.none() | st.integers(0, 1))
@@ -85,6 +91,40 @@ def test_as_many_equal_rows_are_left_out_on_both_sides(
     before, after = (Counter(r for rows in side for r in rows) for side in (deletes, inserts))
     assert Counter(r[:2] for r in rows if r[2] == "d") == before - after
     assert Counter(r[:2] for r in rows if r[2] == "i") == after - before
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    folder = tmp_path_factory.mktemp("carried")
+    return load_catalog("carried", type="hadoop", warehouse=str(folder))
+
+
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_copy_of_any_file_is_equal_to_it(catalog: TableCatalog, data: st.DataObject) -> None:
+    table = a_history(data.draw, catalog, newest=3).table.refresh()
+    scan = table.scan()
+    every = [
+        ChangeScanTask(task=replace(t, first_row_id=None, data_sequence_number=0, deletes=()))
+        for t in scan.plan_files()
+    ]
+    gone = data.draw(st.integers(0, len(every)))
+
+    def read(of: Sequence[ChangeScanTask], fields: Any) -> Iterator[pa.RecordBatch]:
+        context = replace(scan.context, projection=Schema(fields=tuple(fields)))
+        return (b for t in of for b in read_task(context, t.task, scan.io))
+
+    found = without_carried_rows(
+        read,
+        table.schema.fields,
+        deletes=every,
+        inserts=every[gone:][::-1],
+        compared=len(table.schema.fields),
+        sequence_number=2,
+    )
+    rows = [r[ID] for batch in found for r in batch.to_pylist()]
+    left_out = [r[ID] for b in read(every[:gone], table.schema.fields) for r in b.to_pylist()]
+    assert sorted(rows) == sorted(left_out)
 
 
 VALUES: list[tuple[pa.DataType, list[Any]]] = [
