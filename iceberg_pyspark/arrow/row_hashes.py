@@ -68,8 +68,8 @@ def _of_bytes(column: pa.Array) -> RowHashes:
     values = encoded.dictionary
     if pa.types.is_decimal(values.type):
         values = values.view(pa.binary(values.type.byte_width))
-    of_values = [mmh3.hash64(v, signed=False) for v in values.cast(pa.large_binary()).to_pylist()]
-    hashes = np.array([*of_values, (0, 0)], np.uint64).T
+    of_values = [mmh3.hash_bytes(v) for v in values.cast(pa.large_binary()).to_pylist()]
+    hashes = np.frombuffer(b"".join([*of_values, bytes(16)]), np.uint64).reshape(-1, 2).T
     at = encoded.indices.fill_null(len(of_values)).to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(hashes[:, at])
 
