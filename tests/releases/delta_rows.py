@@ -62,7 +62,7 @@ def main() -> None:
         for statement in CHANGES:
             spark.sql(statement.format(table))
 
-    def more(settings: dict[str, str]) -> None:
+    def more(settings: dict[str, Any]) -> None:
         for key, value in settings.items():
             spark.conf.set(key, value)
 

@@ -26,7 +26,7 @@ def main() -> None:
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     spark.sql("CREATE NAMESPACE lake.db")
     spark.sql("CREATE TABLE lake.db.t AS VALUES (1, 'a'), (2, 'b'), (3, NULL) AS t(id, v)")
-    frame = ps.read_table("lake.db.t", index_col="id")
+    frame: Any = ps.read_table("lake.db.t", index_col="id")
 
     def rows(of: Any) -> list[list[Any]]:
         values: list[list[Any]] = of.sort_values("id").to_pandas().values.tolist()
