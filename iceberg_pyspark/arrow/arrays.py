@@ -82,6 +82,30 @@ def with_children(
     return lists.from_arrays(_offsets(array), *children, type=target, mask=mask)
 
 
+def without_hidden_elements(array: pa.Array, present: pa.Array | None = None) -> pa.Array:
+    """Return the array without elements of null lists and maps, and of those below a null.
+
+    `present` is false for the rows that are below a null. Without such elements, the result is the
+    array itself.
+    """
+    type_ = array.type
+    if not isinstance(type_, pa.StructType | pa.ListType | pa.MapType):
+        return array
+    if array.null_count:
+        valid = array.is_valid()
+        present = valid if present is None else pc.and_(present, valid)
+    if present is not None and not isinstance(type_, pa.StructType):
+        hidden = ~present.to_numpy(zero_copy_only=False)
+        if np.diff(array.offsets.to_numpy())[hidden].any():
+            array = array.take(pa.array(np.arange(len(array)), mask=hidden))
+        present = None
+    children = children_of(array)
+    shown = [without_hidden_elements(c, present) for c in children]
+    if all(a is b for a, b in zip(shown, children, strict=True)):
+        return array
+    return with_children(array, type_, shown)
+
+
 def _in_range(array: pa.Array, values: pa.Array) -> pa.Array:
     if not len(array):
         return values.slice(0, 0)

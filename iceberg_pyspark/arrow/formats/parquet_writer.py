@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.arrays import children_of, with_children
+from iceberg_pyspark.arrow.arrays import children_of, with_children, without_hidden_elements
 from iceberg_pyspark.arrow.arrow_schemas import file_schema, has_required_below, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
 from iceberg_pyspark.spec import types
@@ -275,6 +275,11 @@ class ParquetFile:
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Write one row group of rows that have `stored_arrow_schema`."""
+        for i, column in enumerate(rows.columns):
+            # pyarrow 23 refuses hidden elements of lists
+            shown = [without_hidden_elements(a) for a in column.chunks]
+            if any(a is not b for a, b in zip(shown, column.chunks, strict=True)):
+                rows = rows.set_column(i, rows.field(i), pa.chunked_array(shown, column.type))
         for i, f in self._with_required_below:
             chunks = [_without_nulls(a, f) for a in rows.column(i).chunks]
             rows = rows.set_column(i, rows.field(i), pa.chunked_array(chunks, rows.field(i).type))

@@ -13,8 +13,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from iceberg_pyspark.arrow.arrays import without_hidden_elements
 from iceberg_pyspark.arrow.arrow_schemas import from_arrow_schema
 from iceberg_pyspark.arrow.write import write_files
 from iceberg_pyspark.arrow.write.cast_to_table_schema import (
@@ -327,6 +329,28 @@ def test_only_the_children_of_a_piece_are_converted(name: str) -> None:
     column = cast(batch).column(0)
     assert column.to_pylist() == values[4000:4003]
     assert len(column.values) == sum(len(v) for v in values[4000:4003] if v is not None)
+
+
+def test_elements_that_a_null_hides_are_left_out() -> None:
+    ends = pa.array([0, 2, 3, 6], pa.int32())
+    numbers = pa.array(range(6))
+    texts = pa.array(list("abcdef"))
+    hides_first = pa.array([True, False, False])
+    for inner in (pa.ListArray, pa.MapArray):
+        children = (numbers,) if inner is pa.ListArray else (texts, numbers)
+        plain = inner.from_arrays(ends, *children)
+        assert without_hidden_elements(plain) is plain
+        lists = inner.from_arrays(ends, *children, mask=hides_first)
+        structs = pa.StructArray.from_arrays([plain], ["x"], mask=hides_first)
+        nested = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), structs)
+        hidden = pa.StructArray.from_arrays([nested], ["y"], mask=pa.array([True, False]))
+        for array in (lists, structs, nested, hidden):
+            shown = without_hidden_elements(array)
+            shown.validate(full=True)
+            assert shown.equals(array)
+            assert without_hidden_elements(shown) is shown
+            pq.write_table(pa.table({"c": shown}), pa.BufferOutputStream())
+            assert without_hidden_elements(array.slice(1)).equals(array.slice(1))
 
 
 def long_of(type_: pa.DataType, count: int) -> pa.Array:
