@@ -257,13 +257,24 @@ def test_iceberg_table_takes_precedence_over_a_table_of_another_session(
     assert [r.name for r in session.catalog.listTables(db)] == ["ice"]
 
 
-def test_a_table_like_an_iceberg_table_is_refused(session: SparkSession, db: str) -> None:
+def test_a_table_like_an_iceberg_table(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"CREATE TABLE {db}.plain (id INT) USING parquet")
-    for like in (f"{db}.ice", f"{db}.ice USING iceberg", f"{db}.plain USING iceberg"):
+    refused = [f"{db}.plain USING iceberg"]
+    own = [f"{db}.ice", f"{db}.ice USING iceberg"]
+    if session.version < "4.3":
+        refused, own = [*refused, *own], []
+    for like in refused:
         with pytest.raises(PySparkException, match=r"CREATE TABLE.* LIKE"):
             session.sql(f"CREATE TABLE {db}.copied LIKE {like}")
     assert tables(session, db) == ["ice", "plain"]
+    for like in own:
+        session.sql(f"CREATE TABLE {db}.copied LIKE {like}")
+        assert is_iceberg(session, f"{db}.copied")
+        session.sql(f"DROP TABLE {db}.copied")
+    if own:
+        session.sql(f"CREATE TABLE {db}.copied LIKE {db}.ice USING parquet")
+        assert not is_iceberg(session, f"{db}.copied")
 
 
 def test_sparks_own_catalog_keeps_no_iceberg_table(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -212,6 +213,54 @@ def test_the_columns_of_a_query_bring_no_defaults(
     spark.sql(f"replace table lake.db.made (id int, s string default 'y') {version_3}")
     spark.sql("insert into lake.db.made (id) values (2)")
     assert [tuple(r) for r in spark.table("lake.db.made").collect()] == [(2, "y")]
+
+
+@pytest.mark.skipif(version("pyspark") < "4.3", reason="earlier releases ask no catalog")
+def test_a_table_like_another_has_its_columns_and_partitions(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    spark.sql(
+        "create table lake.db.like_source (id int not null comment 'key', t timestamp, "
+        "s struct<a: int comment 'inner', b: array<string>>, d string default 'it''s', "
+        "n decimal(6, 3) default -2.5, f double default 1.5, y date default date '2020-01-02') "
+        "partitioned by (bucket(4, id), truncate(2, d), days(t)) "
+        "tblproperties ('format-version'='3', 'k'='v')"
+    )
+    spark.sql("insert into lake.db.like_source (id) values (1)")
+    statement = "create table lake.db.like_made like lake.db.like_source"
+    with pytest.raises(PySparkException, match="default values need format version 3"):
+        spark.sql(statement)
+    spark.sql(f"{statement} using iceberg tblproperties ('format-version'='3', 'own'='x')")
+    source, made = (lake.table(f"lake.db.like_{name}") for name in ("source", "made"))
+    assert made.schema.fields == source.schema.fields
+    assert made.spec.fields == source.spec.fields
+    assert made.to_df().count() == 0
+    assert made.properties["own"] == "x"
+    assert "k" not in made.properties
+    assert condition_of(spark, statement) == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    spark.sql(statement.replace("table", "table if not exists", 1))
+
+    spark.sql(
+        "create table like_plain (id int comment 'key', c char(3), v varchar(5), p string) "
+        "using parquet partitioned by (p)"
+    )
+    spark.sql("create view like_view (x comment 'of a view') as select id from like_plain")
+    for kind in ("plain", "view"):
+        spark.sql(f"create table lake.db.of_{kind} like like_{kind}")
+        # texts of a limited length are strings, as in CREATE TABLE
+        described = spark.sql(f"describe like_{kind}").collect()
+        expected = [(r[0], re.sub(r"(var)?char.*", "string", r[1]), r[2]) for r in described]
+        assert spark.sql(f"describe lake.db.of_{kind}").collect() == expected
+        assert spark.table(f"lake.db.of_{kind}").count() == 0
+    [field] = lake.table("lake.db.of_plain").spec.fields
+    assert (field.name, str(field.transform)) == ("p", "identity")
+    assert (
+        condition_of(spark, "create table lake.db.of_none like none") == "TABLE_OR_VIEW_NOT_FOUND"
+    )
+    with pytest.raises(PySparkException, match="csv"):
+        spark.sql("create table lake.db.of_none like like_plain using csv")
+    spark.sql("drop view like_view")
+    spark.sql("drop table like_plain")
 
 
 def test_a_table_of_the_session(spark: SparkSession, lake: IcebergSession, tmp_path: Path) -> None:

@@ -4,14 +4,15 @@ If a release of Spark lacks classes for one module, the others still compile; `f
 replacements. The class in front of a session's parser is generated: the methods of the parser
 interface differ between releases, so it has those of the installed release. All methods delegate,
 except the methods that parse statements. A `java.lang.reflect.Proxy` cannot be used: parsers throw
-checked exceptions that the interface does not declare.
+checked exceptions that the interface does not declare. The catalog's method for CREATE TABLE ...
+LIKE is generated too, for releases that have its types.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -189,13 +190,14 @@ def _one_file(files: Sequence[Traversable]) -> str:
 
 def generated_source(module: str, loader: Any) -> str:
     """Return a module's additional source, generated for the release of the class loader."""
-    return _parser_source(loader) if module == EXTENSIONS else ""
+    generator = _GENERATORS.get(module)
+    return "" if generator is None else generator(loader)
 
 
 def generator_text(module: str) -> str:
     """Return, as text, what besides its sources determines the content of a module's jar."""
-    if module == EXTENSIONS:
-        return inspect.getsource(_parser_source)
+    if module in _GENERATORS:
+        return inspect.getsource(_GENERATORS[module]) + _LIKE_CLASS + _LIKE_METHOD
     return " ".join(FORMATS.get(module, ()))
 
 
@@ -258,3 +260,33 @@ def _methods(interface: Any) -> Iterator[str]:
             arguments=", ".join(f"a{i}" for i in range(len(types))),
             statement=_STATEMENT.format(type=type_) if parses_statements else "",
         )
+
+
+_TABLE_CATALOG = "org.apache.spark.sql.connector.catalog.TableCatalog"
+_LIKE_CLASS = """
+/** Made for one release of Spark: see java_modules.py. */
+class IcebergPyLikeCatalog extends IcebergPyCatalog {{
+{method}
+}}
+"""
+_LIKE_METHOD = """
+  public Table createTableLike(
+      Identifier identifier, org.apache.spark.sql.connector.catalog.TableInfo like, Table source)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    checkPlain(identifier, like.columns(), like.constraints());
+    return createTable(identifier, like);
+  }"""
+
+
+def _like_source(loader: Any) -> str:
+    """Return the class `IcebergPyLikeCatalog`; only Spark 4.3 and later call its method."""
+    methods = loader.loadClass(_TABLE_CATALOG).getMethods()
+    has_like = any(m.getName() == "createTableLike" for m in methods)
+    return _LIKE_CLASS.format(method=_LIKE_METHOD if has_like else "")
+
+
+_GENERATORS: Mapping[str, Callable[[Any], str]] = {
+    CORE: _like_source,
+    EXTENSIONS: _parser_source,
+}
+"""By module: the function that generates its additional source."""

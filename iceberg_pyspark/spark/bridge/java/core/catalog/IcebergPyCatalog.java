@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
@@ -139,6 +140,18 @@ class IcebergPyCatalog
     return new IcebergPyTable(IcebergPyRequests.tableCreate(handle, levels(identifier),
         identifier.name(), schema(columns), defaults(columns), describe(partitions), properties));
   }
+  /**
+   * Refuse what only CREATE TABLE checks before it asks the catalog: LIKE would drop it silently.
+   */
+  static void checkPlain(Identifier identifier, Column[] columns, Object[] constraints) {
+    String what = constraints != null && constraints.length > 0 ? "a constraint" : null;
+    for (int i = 0; i < columns.length; i++)
+      if (columns[i].generationExpression() != null || columns[i].identityColumnSpec() != null)
+        what = "the generated or identity column '" + columns[i].name() + "'";
+    if (what != null)
+      throw new IcebergPyUnsupportedFeatureException("table " + identifier + ": the source of LIKE "
+          + "has " + what + ", which Iceberg tables lack; write CREATE TABLE with plain columns");
+  }
   private static String schema(Column[] columns) {
     StructType schema = new StructType();
     for (int i = 0; i < columns.length; i++) {
@@ -230,8 +243,8 @@ class IcebergPyCatalog
       Platform.throwException(e);
       return null;
     }
-    if (expression instanceof UnaryMinus
-        && ((Expression) (Object) ((UnaryMinus) expression).child()) instanceof Literal)
+    // our own columns show texts and fractions as casts, which LIKE hands back
+    if (constantIn(expression) && ((Expression) (Object) expression).resolved())
       expression = Literal$.MODULE$.create(((Expression) (Object) expression).eval(null),
           ((Expression) (Object) expression).dataType());
     Map value = null;
@@ -239,6 +252,12 @@ class IcebergPyCatalog
       value = IcebergPyFilters.literal(
           ((Literal) expression).value(), ((Literal) expression).dataType());
     return IcebergPyRequests.columnDefault(sql, value);
+  }
+  private static boolean constantIn(Expression e) {
+    Object input = e instanceof UnaryMinus ? (Object) ((UnaryMinus) e).child()
+        : e instanceof Cast                ? (Object) ((Cast) e).child()
+                                           : null;
+    return input instanceof Literal;
   }
   /** Return the name of the column before this position; empty for FIRST, null without one. */
   private static String position(TableChange.ColumnPosition position) {
