@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import random
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -118,7 +119,7 @@ def test_functions_that_spark_refuses(session: IcebergSession, table: str) -> No
     spark.udf.register("chance", udf(lambda text: text, "string").asNondeterministic())
     before = rows_of(spark, table)
     with pytest.raises(AnalysisException, match="INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
-        spark.sql(f"update {table} set s = chance(s)")
+        spark.sql(f"update {table} set s = 'a' where chance(s) = 'b'")
     spark.createDataFrame([(1, "x")], "id long, s string").createOrReplaceTempView("on_source")
     merge = (
         f"merge into {table} t using on_source u on joined(t.id, u.id) = '1-1' "
@@ -127,3 +128,16 @@ def test_functions_that_spark_refuses(session: IcebergSession, table: str) -> No
     with pytest.raises(AnalysisException, match="PYTHON_UDF_IN_ON_CLAUSE"):
         spark.sql(merge)
     assert rows_of(spark, table) == before
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_random_function_gives_each_row_one_value(session: IcebergSession, table: str) -> None:
+    spark = session.spark
+    draw = udf(lambda text: f"{text}{random()}", "string").asNondeterministic()
+    spark.udf.register("draw", draw)
+    spark.sql(f"update {table} set s = draw(s) where id < 4")
+    drawn = rows_of(spark, table)
+    assert [(i, s[0]) for i, s in drawn] == list(enumerate("abcd", 1))
+    assert len({s[1:] for _, s in drawn[:3]}) == 3
+    assert drawn[3] == (4, "d")
+    assert rows_of(spark, table) == drawn
