@@ -24,9 +24,11 @@ from pyroaring import BitMap64
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.changes.file_filter import compile_may_match
 from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     OverwriteFiles,
@@ -40,10 +42,14 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
+from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.commits.new_data import write_context_of
 from iceberg_pyspark.table.commits.row_deletes import write_row_deletes
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
@@ -118,6 +124,26 @@ class Row:
     v: str
     sequence_number: int
     row_id: int | None = None
+
+
+def table_in_memory(version: int, properties: Mapping[str, str]) -> tuple[Table, RowCommitter]:
+    """Create a table that is partitioned by `p`, in a new catalog, with its committer."""
+    io = MemoryFileIO()
+    catalog = MemoryCatalog("memory", {"warehouse": "mem://wh"}, io=io)
+    catalog.create_namespace(("db",))
+    identifier = TableIdentifier(namespace=("db",), name="t")
+    schema = parse_schema(COLUMNS)
+    new = NewTable(
+        schema=schema,
+        spec=parse_partitioning(["p"], schema),
+        properties={
+            "format-version": str(version),
+            "commit.manifest.min-count-to-merge": "3",
+            **properties,
+        },
+    )
+    table = Table(catalog, create_table(catalog, identifier, new), io=io)
+    return table, RowCommitter(catalog, identifier, 1, io=io)
 
 
 @dataclass

@@ -16,16 +16,15 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
-from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.changes.ref_changes import ancestors_of
-from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.schema_text import parse_schema
-from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from iceberg_pyspark.table.commits.create_table import create_table
 from tests.amounts import WORK
-from tests.support.row_commits import COLUMNS, PARTITIONS, SMALL_ROOTS, Row, RowCommitter
+from tests.support.row_commits import (
+    PARTITIONS,
+    SMALL_ROOTS,
+    Row,
+    RowCommitter,
+    table_in_memory,
+)
 
 State: TypeAlias = Mapping[int, str]
 """The values of v by id."""
@@ -139,22 +138,7 @@ class Writer:
 
 
 def writer(version: int, properties: Mapping[str, str]) -> Writer:
-    io = MemoryFileIO()
-    catalog = MemoryCatalog("changes", {"warehouse": "mem://wh"}, io=io)
-    catalog.create_namespace(("db",))
-    identifier = TableIdentifier(namespace=("db",), name="t")
-    schema = parse_schema(COLUMNS)
-    new = NewTable(
-        schema=schema,
-        spec=parse_partitioning(["p"], schema),
-        properties={
-            "format-version": str(version),
-            "commit.manifest.min-count-to-merge": "3",
-            **properties,
-        },
-    )
-    table = Table(catalog, create_table(catalog, identifier, new), io=io)
-    return Writer(table, RowCommitter(catalog, identifier, 1, io=io))
+    return Writer(*table_in_memory(version, properties))
 
 
 def applied(state: Counter[Any], changes: Iterable[Mapping[str, Any]]) -> Counter[Any]:

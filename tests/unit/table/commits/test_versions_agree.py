@@ -14,16 +14,9 @@ from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
-from iceberg_pyspark.changes.new_table import NewTable
-from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.schema_text import parse_schema
-from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from iceberg_pyspark.table.commits.create_table import create_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_keys
-from tests.support.row_commits import COLUMNS, LINEAGE, RowCommitter
+from tests.support.row_commits import LINEAGE, RowCommitter, table_in_memory
 
 Rows: TypeAlias = Mapping[int, tuple[int, str, int, int]]
 """By id: partition, first letter of the value, row id and sequence number."""
@@ -125,22 +118,7 @@ def _values(row: dict[str, object]) -> tuple[int, int, str, int, int]:
 
 def contestant(version: int, properties: Mapping[str, str]) -> Contestant:
     """Create a table in a new catalog."""
-    io = MemoryFileIO()
-    catalog = MemoryCatalog("agree", {"warehouse": "mem://wh"}, io=io)
-    catalog.create_namespace(("db",))
-    identifier = TableIdentifier(namespace=("db",), name="t")
-    schema = parse_schema(COLUMNS)
-    new = NewTable(
-        schema=schema,
-        spec=parse_partitioning(["p"], schema),
-        properties={
-            "format-version": str(version),
-            "commit.manifest.min-count-to-merge": "3",
-            **properties,
-        },
-    )
-    table = Table(catalog, create_table(catalog, identifier, new), io=io)
-    return Contestant(table, RowCommitter(catalog, identifier, 1, io=io))
+    return Contestant(*table_in_memory(version, properties))
 
 
 @settings(suppress_health_check=list(HealthCheck), max_examples=EXAMPLES)
