@@ -91,6 +91,6 @@ def _jvm_output_to(file: IO[bytes]) -> Iterator[None]:
 
 def _first_line(text: str) -> str:
     """Return the first part of Spark's message, without statement text, plan and JVM frames."""
-    for end in ("\n\n", "\nJVM stacktrace", ";\n", "\n\tat "):
+    for end in ("\n\n", "\nJVM stacktrace", "=== Streaming Query ===", ";\n", "\n\tat "):
         text = text.partition(end)[0]
     return " ".join(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -123,6 +124,45 @@ def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
     assert re.search(r"^rows in all +5\b", output, re.MULTILINE)
 
 
+def test_a_stream_ingests_each_file_once(
+    spark: SparkSession, warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    folder.mkdir()
+
+    def put(*ids: int) -> None:
+        text = "".join(json.dumps({"id": i, "kind": "ab"[i % 2]}) + "\n" for i in ids)
+        (folder / f"{ids[0]}.json").write_text(text, encoding="utf-8")
+
+    def run(*more: str) -> str:
+        options = ("--stream", str(checkpoint), "--partitioned-by", "kind", *more)
+        code = ingest(warehouse, folder, *options, format="json")
+        output = capsys.readouterr()
+        return output.out if code == 0 else output.err
+
+    put(1, 2)
+    put(3)
+    output = run("--read-option", "maxFilesPerTrigger=1")
+    assert re.search(r"^rows added +3\b", output, re.MULTILINE)
+    assert re.search(r"^rows in all +3\b", output, re.MULTILINE)
+    assert [len(re.findall(f"^  batch {n}  ", output, re.MULTILINE)) for n in range(2)] == [1, 1]
+    # nothing new is no batch and no snapshot
+    snapshots = table(warehouse).snapshots
+    assert re.search(r"^batches +0\b", run(), re.MULTILINE)
+    assert table(warehouse).snapshots == snapshots
+    put(4, 5)
+    assert re.search(r"^rows added +2\b", run(), re.MULTILINE)
+    rows = table(warehouse).scan().to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": i, "kind": "ab"[i % 2]} for i in range(1, 6)]
+    # a value that does not fit is no null
+    (folder / "6.json").write_text('{"id": "x", "kind": "a"}', encoding="utf-8")
+    error = run("--schema", "id bigint, kind string")
+    assert "Encountered error while reading file" in error
+    assert "/in/6.json" in error
+    assert len(error.splitlines()) == 1
+    assert len(table(warehouse).scan().to_arrow()) == 5
+
+
 @pytest.mark.nightly
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
@@ -143,7 +183,13 @@ def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
 def test_bad_arguments_are_2_and_name_the_argument(
     warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as raised:
-        ingest(warehouse, events, format="orc")
-    assert raised.value.code == 2
-    assert "parquet, csv or json, got 'orc'" in capsys.readouterr().err
+    cases = (
+        ("orc", (), "parquet, csv or json, got 'orc'"),
+        ("csv", ("--every", "5"), "--every is for a stream"),
+        ("csv", ("--stream", "c", "--mode", "overwrite"), "leave out --mode overwrite"),
+    )
+    for format, more, message in cases:
+        with pytest.raises(SystemExit) as raised:
+            ingest(warehouse, events, *more, format=format)
+        assert raised.value.code == 2
+        assert message in capsys.readouterr().err
