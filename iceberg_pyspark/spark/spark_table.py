@@ -32,11 +32,12 @@ from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.merge import Merge, MergeBuilder, MergeTable
-from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
+from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, state_read
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import resolve_table
 

@@ -10,10 +10,11 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import NoSuchSnapshotError
 from iceberg_pyspark.spark.row_level import execution
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
 from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases

@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import execution
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.table_states import TargetReads
 from iceberg_pyspark.table.reading.table_scan import TableScan
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
 from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases

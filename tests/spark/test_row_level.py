@@ -23,7 +23,7 @@ from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.row_level import execution, key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
@@ -35,6 +35,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
 from tests.amounts import FULL_WORK
 from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake

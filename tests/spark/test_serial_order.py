@@ -18,9 +18,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import execution
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
 from tests.amounts import FULL_WORK
 from tests.support.native_lake import sqlite_lake
 

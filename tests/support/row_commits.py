@@ -420,7 +420,7 @@ class RowCommitter:
     def _checks(
         self, tasks: Mapping[str, ScanTask], condition: str | None, *, rows_are_kept: bool
     ) -> ConflictChecks:
-        """Return the checks of `spark/row_level/operation.py` for serializable isolation."""
+        """Return the checks of `table/row_level/isolation.py` for serializable isolation."""
         metadata = self.table.metadata
         read = bind(as_predicate(condition or "true"), metadata.current_schema)
         touched = tuple(

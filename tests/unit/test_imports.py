@@ -18,11 +18,11 @@ PACKAGE = Path(iceberg_pyspark.__file__).parent
 
 
 TRAVELS = (
-    "native_read.native_scan",
-    "data_source.metadata_tables",
-    "write.file_job",
-    "data_source.writer",
-    "row_level.change_task",
+    "spark.native_read.native_scan",
+    "spark.data_source.metadata_tables",
+    "spark.write.file_job",
+    "spark.data_source.writer",
+    "table.row_level.change_task",
 )
 
 
@@ -50,7 +50,7 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
 def test_modules_on_executors_import_no_driver_package(modules: tuple[str, ...]) -> None:
     """Functions of these modules are pickled by name; executors may lack packages of the driver."""
     foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}
-    names = ", ".join(f"iceberg_pyspark.spark.{module}" for module in modules)
+    names = ", ".join(f"iceberg_pyspark.{module}" for module in modules)
     assert foreign.isdisjoint(loaded_after(f"import {names}"))
 
 

@@ -32,7 +32,6 @@ from iceberg_pyspark.spark.bridge.call_arguments import (
     Value,
 )
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
-from iceberg_pyspark.spark.row_level.change_task import FILE, OP, POS, WRITE_OPS, Op
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.default_expressions import sql_of
@@ -41,6 +40,7 @@ from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, UnknownType
 from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, WRITE_OPS, Op
 
 Where: TypeAlias = Literal["any", "both", "source", "target"]
 """The rows of a join: any rows, rows with both sides, only the source, or only the target."""
@@ -67,7 +67,7 @@ class Change:
 
 
 def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataFrame:
-    """Return the changes of a frame's rows as a DataFrame (`change_task.py`)."""
+    """Return the changes of a frame's rows as a DataFrame (`ChangeTask`)."""
     columns = [_column(OP, "integer", [Number(int(c.op)) for c in changes])]
     for name, type_, place in (
         (FILE, "string", metadata_columns.FILE),

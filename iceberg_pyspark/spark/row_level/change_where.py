@@ -18,15 +18,16 @@ from pyspark.sql import Column, DataFrame
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.spark_conditions import exact_predicate_of
 from iceberg_pyspark.spark.row_level.change_frame import Assignments, Change, Rows, change_frame
-from iceberg_pyspark.spark.row_level.change_task import Op
 from iceberg_pyspark.spark.row_level.key_range import (
     Source,
     prune_by_key_range,
     subqueries_of,
 )
-from iceberg_pyspark.spark.row_level.operation import Mode, OperationName, RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.reading.whole_files import FileSelection, select_files
+from iceberg_pyspark.table.row_level.change_task import Op
+from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
 
 @dataclass(frozen=True, kw_only=True)

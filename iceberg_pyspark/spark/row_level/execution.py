@@ -16,21 +16,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles, RemoveNothing
-from iceberg_pyspark.changes.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.row_level.change_task import Op
 from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
-from iceberg_pyspark.spark.row_level.operation import (
-    Mode,
-    Operation,
-    RowChanges,
-    conflict_checks,
-    mode_of,
-)
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, run_job
+from iceberg_pyspark.spark.row_level.operation import Operation
+from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import (
     OtherStateError,
     RowLevelSession,
@@ -40,9 +31,11 @@ from iceberg_pyspark.spark.row_level.target import (
 )
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
-from iceberg_pyspark.table.commits.row_deletes import deleted_before, write_row_deletes
+from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from iceberg_pyspark.table.row_level.change_commit import change_action, row_changes_of
+from iceberg_pyspark.table.row_level.isolation import Mode, conflict_checks, mode_of
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows
 
 _log = get_logger(__name__)
 
@@ -186,7 +179,6 @@ class _Run:
         """
         io = target.io
         whole = {} if target.selection is None else target.selection.whole
-        verify = VERIFY_CHECKSUMS.of(target.metadata.properties)
         options = target.write.options
         write_id = target.write.write_id
         with WrittenFiles(io, rows.data_files) as written_files:
@@ -197,13 +189,7 @@ class _Run:
                 **({} if target_read is None else target_read.files(changed_paths)),
                 **whole,
             }
-            row_changes = _row_changes(
-                rows,
-                sum(
-                    f.record_count - deleted_before(io, f, target.name, verify_checksums=verify)
-                    for f in whole.values()
-                ),
-            )
+            row_changes = row_changes_of(rows, whole.values(), target.name, target.metadata, io)
             if not touched_files and not rows.data_files:
                 return target.loaded_table, replace(row_changes, snapshot_id=target.snapshot_id)
             checks = conflict_checks(
@@ -217,33 +203,18 @@ class _Run:
                 touched_tasks=touched_files.values(),
                 rows_are_kept=rewritten_paths is not None or self.operation.name != "delete",
             )
-            action: SnapshotAction
-            if rewritten_paths is not None or not rows.removed_positions:
-                replaced_paths = frozenset(touched_files)
-                action = OverwriteFiles(
-                    removal=RemoveFiles(data_paths=replaced_paths)
-                    if replaced_paths
-                    else RemoveNothing(),
-                    data_files=rows.data_files,
-                    checks=checks,
-                )
-            else:
-                deletes = write_row_deletes(
-                    target.name,
-                    target.metadata,
-                    io,
-                    rows.removed_positions,
-                    touched_files,
-                    write_id=write_id,
-                )
-                written_files.add(deletes.delete_files)
-                action = RowDelta(
-                    data_files=rows.data_files,
-                    delete_files=deletes.delete_files,
-                    removed_data_paths=deletes.removed_data_paths | whole.keys(),
-                    removed_deletes=deletes.removed_deletes,
-                    checks=checks,
-                )
+            action = change_action(
+                target.name,
+                target.metadata,
+                io,
+                rows,
+                written_files,
+                rewritten=rewritten_paths is not None,
+                touched_files=touched_files,
+                whole_paths=whole.keys(),
+                checks=checks,
+                write_id=write_id,
+            )
             summary = {**self.operation.summary(row_changes), **options.snapshot_properties}
             options = replace(options, snapshot_properties=summary)
             loaded_table = target.write.commit(action, written_files, options=options)
@@ -271,16 +242,4 @@ def _cache(source: DataFrame | None) -> Iterator[None]:
 def _files_of(touched_files: DataFrame) -> frozenset[str]:
     return frozenset(
         r[0] for r in touched_files.select(metadata_columns.FILE.name).distinct().collect()
-    )
-
-
-def _row_changes(rows: TouchedRows, deleted_whole: int) -> RowChanges:
-    updated = rows.counts.get(Op.UPDATE, 0)
-    return RowChanges(
-        snapshot_id=None,
-        inserted=rows.counts.get(Op.INSERT, 0),
-        updated=updated,
-        # Counted by position: several source rows may have deleted the same row.
-        deleted=sum(map(len, rows.removed_positions.values())) - updated + deleted_whole,
-        copied=rows.counts.get(Op.COPY, 0),
     )

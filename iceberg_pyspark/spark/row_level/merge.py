@@ -29,18 +29,19 @@ from iceberg_pyspark.spark.row_level.change_frame import (
     change_frame,
     parse_assignments,
 )
-from iceberg_pyspark.spark.row_level.change_task import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.key_range import (
     Source,
     keys_of,
     prune_by_key_range,
     rows_with_source_keys,
 )
-from iceberg_pyspark.spark.row_level.operation import Mode, OperationName, RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 from iceberg_pyspark.sql_text.names import quoted
+from iceberg_pyspark.table.row_level.change_task import ClauseOp, Op
+from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
 _FROM_SOURCE = "__ice_source"
 """A column that is null in target rows without a match that a join has kept (`Joins.java`)."""

@@ -1,92 +1,23 @@
-"""The Spark job of a row-level operation: writes new rows, collects positions of old rows.
-
-Merges the results of a job's tasks: the deleted positions by file, and the check for duplicates.
-
-At most one source row may match a target row, in all tasks together, because the result would be
-ambiguous otherwise. Spark's MERGE raises the same error.
-"""
+"""The Spark job of a row-level operation: writes new rows, collects positions of old rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
-from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
-from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.row_level.change_task import ChangeTask, Op, TaskChanges
-from iceberg_pyspark.spark.row_level.operation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.write.distribution import context_and_distribution, distribute_and_sort
 from iceberg_pyspark.spark.write.file_job import run_writing_job
 from iceberg_pyspark.spark.write.resolved_write import WriteSettings
-from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
-
-
-@dataclass(frozen=True, kw_only=True)
-class TouchedRows:
-    """The new files and the removed rows, by data file path, of a whole operation."""
-
-    data_files: tuple[DataFile, ...] = ()
-    removed_positions: Mapping[str, BitMap64] = field(default_factory=dict)
-    duplicate_match: str | None = None
-    counts: Mapping[Op, int] = field(default_factory=dict)
-
-    def check_single_matches(self, table: str) -> None:
-        """Raise `InvalidRequestError` if several source rows match one target row."""
-        if self.duplicate_match is not None:
-            raise InvalidRequestError(
-                f"MERGE into {table}: several rows of the source match one row of the table (in "
-                f"{self.duplicate_match}), so the result is ambiguous; make the source's "
-                "keys unique, or the condition more precise"
-            )
-
-
-def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
-    """Return the merged changes of all tasks; bitmaps are merged one task at a time."""
-    files: list[DataFile] = []
-    removed: dict[str, BitMap64] = {}
-    unchanged: dict[str, BitMap64] = {}
-    counts: dict[Op, int] = {}
-    duplicate_match: str | None = None
-    for task in tasks:
-        files.extend(task.data_files)
-        for op, count in task.counts.items():
-            counts[op] = counts.get(op, 0) + count
-        duplicate_match = duplicate_match or task.duplicate_match
-        for serialized, bitmaps in (
-            (task.removed_positions, removed),
-            (task.unchanged_positions, unchanged),
-        ):
-            for path, data in serialized.items():
-                duplicate_match = _add(bitmaps, path, data) or duplicate_match
-    for path, bitmap in unchanged.items():
-        if path in removed and removed[path].intersect(bitmap):
-            duplicate_match = path
-    return TouchedRows(
-        data_files=tuple(files),
-        removed_positions=removed,
-        duplicate_match=duplicate_match,
-        counts=counts,
-    )
-
-
-def _add(bitmaps: dict[str, BitMap64], path: str, data: bytes) -> str | None:
-    """Add a bitmap; return the path if a position was already in the earlier bitmap."""
-    bitmap = BitMap64.deserialize(data)
-    earlier = bitmaps.get(path)
-    if earlier is None:
-        bitmaps[path] = bitmap
-        return None
-    twice = path if earlier.intersect(bitmap) else None
-    bitmaps[path] = earlier | bitmap
-    return twice
-
+from iceberg_pyspark.table.row_level.change_task import ChangeTask
+from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
 
@@ -100,7 +31,7 @@ def run_job(
     writes_rows: bool,
     needs_no_rebalance: Callable[[], bool],
 ) -> TouchedRows:
-    """Run the job that carries out the changes of a frame (`change_task.py`).
+    """Run the job that carries out the changes of a frame (`ChangeTask`).
 
     `needs_no_rebalance` says whether the changes need no rebalancing; it is only called if they
     might.

@@ -16,10 +16,10 @@ from iceberg_pyspark.spark.bridge.call_arguments import StatementExpression, Val
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
 from iceberg_pyspark.spark.bridge.protocol.write_messages import AnalysedAction, AnalysedAssignment
 from iceberg_pyspark.spark.row_level.change_frame import ColumnPath
-from iceberg_pyspark.spark.row_level.change_task import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import Operation
+from iceberg_pyspark.table.row_level.change_task import ClauseOp, Op
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge

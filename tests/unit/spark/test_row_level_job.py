@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.spark.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
 from iceberg_pyspark.spark.row_level.execution import _Run
-from iceberg_pyspark.spark.row_level.row_level_job import TouchedRows, unite
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
+from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
 from tests.support.commit_tables import SCHEMA, commit_table
 
 Row = tuple[Op, str | None, int | None]

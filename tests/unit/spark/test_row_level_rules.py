@@ -18,9 +18,9 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.row_level.change_frame import resolve_paths
-from iceberg_pyspark.spark.row_level.operation import conflict_checks, isolation_of, mode_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.filters import parse_filter
+from iceberg_pyspark.table.row_level.isolation import conflict_checks, isolation_of, mode_of
 from tests.support.commit_tables import SCHEMA as TABLE_SCHEMA
 from tests.support.commit_tables import commit_table, data_file
 

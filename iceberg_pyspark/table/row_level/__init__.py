@@ -1,0 +1,1 @@
+"""The parts of DELETE, UPDATE and MERGE that Spark and plain Python share."""
