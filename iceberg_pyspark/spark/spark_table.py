@@ -35,6 +35,7 @@ from iceberg_pyspark.spark.row_level.merge import Merge, MergeBuilder, MergeTabl
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, state_read
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
+from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
@@ -239,7 +240,7 @@ class SparkTable(Table):
             catalog=self.catalog,
             table=self.loaded,
             branch=branch,
-            snapshot_properties=snapshot_properties or {},
+            options={f"{SNAPSHOT_PROPERTY}{k}": v for k, v in (snapshot_properties or {}).items()},
         )
 
     def _row_level(self) -> RowLevelSession:

@@ -54,7 +54,8 @@ def write_available(
 def epochs(spark: SparkSession, table: str) -> list[tuple[str, str]]:
     rows = spark.sql(
         "select operation, summary['spark.sql.streaming.epochId'] e, "
-        f"summary['spark.sql.streaming.queryId'] q from {table}.snapshots order by committed_at"
+        f"summary['spark.sql.streaming.queryId'] q from {table}.snapshots "
+        "where summary['spark.sql.streaming.queryId'] is not null order by committed_at"
     ).collect()
     assert len({row.q for row in rows}) <= 1
     return [(row.operation, row.e) for row in rows]
@@ -169,8 +170,139 @@ def test_branches_options_and_modes(
     assert ids(spark, "sinks.db.made") == [1]
     with pytest.raises(Exception, match="unknown write option 'fanout'"):
         write_available(stream, "sinks.db.o", tmp_path / "unknown", fanout="true")
-    with pytest.raises(Exception, match=r"(?i)update"):
-        write_available(stream, "sinks.db.o", tmp_path / "update", "update")
+    with pytest.raises(Exception, match="upsert-keys is for streams with outputMode"):
+        write_available(stream, "sinks.db.o", tmp_path / "keys", upsert_keys="id")
+
+
+def upsert(
+    spark: SparkSession, tmp_path: Path, table: str, *rows: tuple[int | None, str], **options: str
+) -> None:
+    """Upsert what the folder of a table has got."""
+    folder = tmp_path / table
+    if rows:
+        add(spark, folder, *rows)  # type: ignore[arg-type]
+    write_available(source(spark, folder), table, tmp_path / f"{table}-c", "update", **options)
+
+
+def rows_of(spark: SparkSession, table: str) -> list[tuple[int | None, str]]:
+    return sorted((tuple(row) for row in spark.table(table).collect()), key=str)
+
+
+def test_a_row_in_update_mode_replaces_the_row_of_its_key(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql("create table sinks.db.u (id bigint not null, k string) using iceberg")
+    with pytest.raises(Exception, match=r"set the option upsert-keys .*SET IDENTIFIER FIELDS"):
+        upsert(spark, tmp_path, "sinks.db.u", (1, "a"), (2, "b"))
+    spark.sql("alter table sinks.db.u set identifier fields id")
+    upsert(spark, tmp_path, "sinks.db.u")
+    upsert(spark, tmp_path, "sinks.db.u", (2, "B"), (3, "c"))
+    expected = [(1, "a"), (2, "B"), (3, "c")]
+    assert rows_of(spark, "sinks.db.u") == expected
+    assert [e for _, e in epochs(spark, "sinks.db.u")] == ["0", "1"]
+    forget_last_batch(tmp_path / "sinks.db.u-c")
+    spark.sql("delete from sinks.db.u where id = 3")
+    upsert(spark, tmp_path, "sinks.db.u")
+    assert rows_of(spark, "sinks.db.u") == expected[:2], "the batch was written again"
+    with pytest.raises(Exception, match=r"2 rows have the key `id` = 4, .*aggregate by the key"):
+        upsert(spark, tmp_path, "sinks.db.u", (4, "d"), (4, "e"))
+    assert rows_of(spark, "sinks.db.u") == expected[:2]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_upserts_are_merges(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path, version: int, mode: str
+) -> None:
+    """Rows of a branch are those of a model after each batch; the key has two columns and nulls."""
+    table = f"sinks.db.up_{version}_{mode[:4]}"
+    spark.sql(
+        f"create table {table} (id bigint, k string, v int) using iceberg partitioned by (k) "
+        f"tblproperties ('format-version'='{version}', 'write.merge.mode'='{mode}')"
+    )
+    spark.sql(f"alter table {table} create branch b")
+    model: dict[tuple[int, str], int] = {}
+    without_key: list[tuple[int | None, str | None, int]] = []
+    folder = tmp_path / "in"
+    for batch in range(4):
+        keys = {((7 * i + batch) % 20, "xyz"[(i + batch) % 3]) for i in range(12)}
+        rows = [(i, k, batch) for i, k in keys]
+        nulls = [(None, "x", batch), (None, "x", batch), (batch, None, batch)]
+        frame = spark.createDataFrame([*rows, *nulls], "id long, k string, v int")
+        frame.coalesce(2).write.mode("append").parquet(str(folder))
+        stream = spark.readStream.schema(frame.schema).parquet(str(folder))
+        options = {"branch": "b", "upsert_keys": "ID, k"}
+        write_available(stream, table, tmp_path / "c", "update", **options)
+        model.update({(i, k): v for i, k, v in rows})
+        without_key += nulls
+        expected = [*((i, k, v) for (i, k), v in model.items()), *without_key]
+        found = [tuple(row) for row in spark.table(f"{table}.branch_b").collect()]
+        assert sorted(found, key=str) == sorted(expected, key=str)
+    assert spark.table(table).count() == 0
+    assert [e for _, e in epochs(spark, table)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("state_format", [1, 2])
+def test_counts_in_update_mode(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path, state_format: int
+) -> None:
+    """A stateful query sends the groups that have changed, and runs again with the same state."""
+    table = f"sinks.db.counted_{state_format}"
+    spark.sql(f"create table {table} (k string, n bigint) using iceberg")
+    sizes: dict[str, int] = {}
+    name = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(provider)
+    assert before is not None
+    rocks = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    spark.conf.set(name, str(state_format))
+    if state_format == 2:
+        spark.conf.set(provider, rocks)
+    try:
+        for batch, keys in enumerate(["ab", "bc", "c", "aab"]):
+            add(spark, tmp_path / "in", *((i, k) for i, k in enumerate(keys)))
+            counts = source(spark, tmp_path / "in").groupBy("k").agg(f.count("*").alias("n"))
+            for again in (False, True):
+                if again:
+                    forget_last_batch(tmp_path / "c")
+                else:
+                    for k in keys:
+                        sizes[k] = sizes.get(k, 0) + 1
+                write_available(counts, table, tmp_path / "c", "update", upsert_keys="k")
+                assert {row.k: row.n for row in spark.table(table).collect()} == sizes
+            assert len(epochs(spark, table)) == batch + 1
+    finally:
+        spark.conf.unset(name)
+        spark.conf.set(provider, before)
+
+
+@pytest.mark.nightly
+def test_keys_that_cannot_be_compared(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    spark.sql(
+        "create table sinks.db.nested (s struct<id: bigint, v: string>, l array<int>) using iceberg"
+    )
+    add(spark, tmp_path / "in", (1, "a"))
+    stream = source(spark, tmp_path / "in").selectExpr(
+        "named_struct('id', id, 'v', k) s", "array(1) l"
+    )
+    for keys, message in (
+        ("none", "no column 'none'"),
+        ("l", "cannot have the column l of type list<int>"),
+        ("l.element", "cannot have the column l.element"),
+        ("s", "cannot have the column s"),
+    ):
+        with pytest.raises(Exception, match=message):
+            write_available(stream, "sinks.db.nested", tmp_path / keys, "update", upsert_keys=keys)
+    for i in range(2):
+        add(spark, tmp_path / "in", (2, f"b{i}"))
+        keep = {"upsert_keys": "s.id"}
+        write_available(stream, "sinks.db.nested", tmp_path / "c", "update", **keep)
+    rows = spark.sql("select s.id, s.v from sinks.db.nested").collect()
+    assert sorted(map(tuple, rows)) == [(1, "a"), (2, "b1")]
 
 
 @pytest.mark.nightly

@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import options_in_session
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
+from iceberg_pyspark.spark.row_level.stream_upserts import upsert_epoch
 from iceberg_pyspark.spark.row_level.target import table_to_pin
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
@@ -64,20 +65,29 @@ def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgemen
     state = sessions.state(request.handle)
     catalog = sessions.catalog_of(state)
     now = catalog.load_table(state.loaded_table.identifier)
-    write_epoch(
-        session.bridge,
-        catalog,
-        replace(state, loaded_table=check_same_table(state.loaded_table, now)),
-        WriteCommand(
-            kind="overwrite" if request.truncates else "append",
-            frame=DataFrame(request.plan, session.spark),
+    state = replace(state, loaded_table=check_same_table(state.loaded_table, now))
+    epoch = StreamEpoch(query_id=request.query, epoch=request.epoch)
+    rows = DataFrame(request.plan, session.spark)
+    if request.mode == "update":
+        row_level = session.row_level(sessions.state)
+        row_level.check()
+        row_level_request = RowLevelRequest(
+            session=row_level,
+            catalog=catalog,
+            table=state.loaded_table,
+            branch=state.branch_to_write(),
             options=request.options,
-            condition=None,
-            environment=request.environment,
-        ),
-        StreamEpoch(query_id=request.query, epoch=request.epoch),
-        is_stateful=request.stateful,
+        )
+        upsert_epoch(row_level_request, rows, epoch, is_stateful=request.stateful)
+        return _ACKNOWLEDGEMENT
+    command = WriteCommand(
+        kind="overwrite" if request.mode == "complete" else "append",
+        frame=rows,
+        options=request.options,
+        condition=None,
+        environment=request.environment,
     )
+    write_epoch(session.bridge, catalog, state, command, epoch, is_stateful=request.stateful)
     return _ACKNOWLEDGEMENT
 
 

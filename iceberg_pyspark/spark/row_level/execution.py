@@ -7,7 +7,7 @@ pinned to older snapshots is not repeated: the conflict is raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +32,7 @@ from iceberg_pyspark.spark.row_level.target import (
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
+from iceberg_pyspark.table.commits.commit import CommitStep
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.row_level.change_commit import change_action, row_changes_of
 from iceberg_pyspark.table.row_level.isolation import Mode, conflict_checks, mode_of
@@ -42,7 +43,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RowLevelRequest:
-    """The table of an operation, and the properties of the operation's snapshot.
+    """The table of an operation, and the options of its write.
 
     If `branch` is None, the operation writes to main or to the branch of the session's
     `spark.wap.branch`.
@@ -52,7 +53,12 @@ class RowLevelRequest:
     catalog: Catalog
     table: LoadedTable
     branch: str | None = None
-    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options of the write, such as those of `snapshot-property.`."""
+
+    before: Sequence[CommitStep] = ()
+    """Steps of the operation's commit that come first."""
+
     statement_columns: Any = None
     """Spark's statement, whose column ids the table's rows get."""
 
@@ -76,9 +82,8 @@ class RowLevelRequest:
     def resolve(self, loaded_table: LoadedTable) -> ResolvedWrite:
         """Return the write of the operation to the loaded table."""
         environment = self.session.bridge.row_changes.environment()
-        options = {f"snapshot-property.{k}": v for k, v in self.snapshot_properties.items()}
         settings = write_settings(
-            options, environment.session, loaded_table.metadata.properties, branch=self.branch
+            self.options, environment.session, loaded_table.metadata.properties, branch=self.branch
         )
         return resolve_write(
             str(self.identifier), self.catalog, loaded_table, settings, environment
@@ -100,7 +105,7 @@ def run(request: RowLevelRequest, operation: Operation) -> tuple[LoadedTable, Ro
         with pin_table(request.session, write, request.statement_columns) as target:
             target.reads.reads_itself = reads_itself
             try:
-                return _Run(operation, target).carry_out()
+                return _Run(operation, target, request.before).carry_out()
             except ConcurrentChangeError as e:
                 tries += 1
                 most = COMMIT_NUM_RETRIES.of(loaded_table.metadata.properties)
@@ -126,6 +131,7 @@ class _Run:
 
     operation: Operation
     target: Target
+    before: Sequence[CommitStep] = ()
 
     def carry_out(self) -> tuple[LoadedTable, RowChanges]:
         """Determine the changes and commit them."""
@@ -217,7 +223,9 @@ class _Run:
             )
             summary = {**self.operation.summary(row_changes), **options.snapshot_properties}
             options = replace(options, snapshot_properties=summary)
-            loaded_table = target.write.commit(action, written_files, options=options)
+            loaded_table = target.write.commit(
+                action, written_files, options=options, before=self.before
+            )
         snapshot = next(
             s
             for s in reversed(loaded_table.metadata.snapshots)

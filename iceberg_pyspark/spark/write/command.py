@@ -24,7 +24,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.changes.manifest_changes import RemoveAll
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
-from iceberg_pyspark.errors import CommitConflictError
+from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
@@ -44,6 +44,7 @@ from iceberg_pyspark.spark.write.distribution import (
 from iceberg_pyspark.spark.write.file_job import write_frame
 from iceberg_pyspark.spark.write.native_writer import write_natively
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
+from iceberg_pyspark.spark.write.write_options import UPSERT_KEYS
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
@@ -233,6 +234,11 @@ def _resolve(
         state.loaded_table.metadata.properties,
         branch=state.branch_to_write(),
     )
+    if settings.options.upsert_keys:
+        raise InvalidRequestError(
+            f"option {UPSERT_KEYS} is for streams with outputMode('update'); leave it out, or "
+            "use MERGE"
+        )
     name_in_spark = f"{catalog.name}.{state.loaded_table.identifier}"
     return resolve_write(name_in_spark, catalog, state.loaded_table, settings, environment)
 

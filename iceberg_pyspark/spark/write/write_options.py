@@ -58,6 +58,7 @@ _SORT_ORDER_ID = number_option("output-sort-order-id")
 _VALIDATE_FROM = number_option("validate-from-snapshot-id")
 _ISOLATION = choice_option("isolation-level", "serializable", "snapshot")
 TXN_APP_ID, TXN_VERSION = "txn-app-id", "txn-version"
+UPSERT_KEYS = "upsert-keys"
 _TXN_VERSION = number_option(TXN_VERSION, 0)
 _SHRED_VARIANTS = flag_option("shred-variants", False)
 _MERGE_SCHEMA = flag_option("merge-schema", False)
@@ -82,14 +83,14 @@ OPTIONS: Mapping[Way, frozenset[str]] = {
             *PROPERTY_BY_OPTION,
             *(_SPEC_ID.name, _SORT_ORDER_ID.name, _VALIDATE_FROM.name, _ISOLATION.name),
             *(TXN_APP_ID, _TXN_VERSION.name, _SHRED_VARIANTS.name, _USES_DISTRIBUTION.name),
-            *(_MERGE_SCHEMA.name, _MERGE_SCHEMA_IN_SPARK.name),
+            *(_MERGE_SCHEMA.name, _MERGE_SCHEMA_IN_SPARK.name, UPSERT_KEYS),
         }
     ),
 }
-_SNAPSHOT_PROPERTY, _TABLE_PROPERTY = "snapshot-property.", "table-property."
+SNAPSHOT_PROPERTY, _TABLE_PROPERTY = "snapshot-property.", "table-property."
 PREFIXES: Mapping[Way, tuple[str, ...]] = {
-    "portable": (_SNAPSHOT_PROPERTY, _TABLE_PROPERTY),
-    "catalog": (_SNAPSHOT_PROPERTY,),
+    "portable": (SNAPSHOT_PROPERTY, _TABLE_PROPERTY),
+    "catalog": (SNAPSHOT_PROPERTY,),
 }
 _WITHOUT_EFFECT_ON_ANY = {
     "check-ordering",  # columns are found by name
@@ -114,8 +115,10 @@ class WriteOptions:
     """The options of one write.
 
     `overrides` are table properties by name. `of_format` are options of the data file format.
-    `transaction` is an application and its version. Only portable writes have a filter, and the
-    layout of a table that the write creates: `partitioned_by`, `location` and `table_properties`.
+    `transaction` is an application and its version. Only a stream's batch in update mode has
+    `upsert_keys`, the columns of the key; none: the identifier fields. Only portable writes have a
+    filter, and the layout of a table that the write creates: `partitioned_by`, `location` and
+    `table_properties`.
     """
 
     branch: str | None
@@ -130,6 +133,7 @@ class WriteOptions:
     merges_schema: bool
     uses_distribution: bool
     transaction: tuple[str, int] | None
+    upsert_keys: tuple[str, ...]
     snapshot_properties: Mapping[str, str]
     partitioned_by: tuple[str, ...]
     location: str | None
@@ -183,9 +187,10 @@ def write_options(
         merges_schema=replace(_MERGE_SCHEMA_IN_SPARK, default=merges_schema).of(values_or_settings),
         uses_distribution=_USES_DISTRIBUTION.of(values_or_settings),
         transaction=_transaction(values),
+        upsert_keys=list_items(values.get(UPSERT_KEYS)) or (),
         snapshot_properties={
-            **with_prefix(settings, _SESSION + _SNAPSHOT_PROPERTY),
-            **with_prefix(options, _SNAPSHOT_PROPERTY),
+            **with_prefix(settings, _SESSION + SNAPSHOT_PROPERTY),
+            **with_prefix(options, SNAPSHOT_PROPERTY),
         },
         partitioned_by=list_items(values.get("partitioned-by")) or (),
         location=values.get("location"),

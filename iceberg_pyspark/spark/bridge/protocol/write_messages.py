@@ -18,6 +18,9 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
     RequestWithPlan,
 )
 
+OutputMode: TypeAlias = Literal["append", "complete", "update"]
+"""What a batch of a stream has: new rows, all rows, or the rows that are new or have changed."""
+
 
 class AnalysedAssignment(Message, frozen=True, kw_only=True):
     """An assignment to a column or a field inside it; the value is the number of an expression."""
@@ -86,8 +89,8 @@ class EpochWrite(RequestWithPlan, frozen=True, kw_only=True):
     epoch: int
     """The number of the batch."""
 
-    truncates: bool
-    """Whether the batch replaces all rows."""
+    mode: OutputMode
+    """How the rows of the batch change the table's."""
 
     stateful: bool
     """Whether Spark needs the batch to run even if its rows are in the table."""

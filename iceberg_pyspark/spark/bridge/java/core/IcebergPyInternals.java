@@ -56,7 +56,10 @@ public class IcebergPyInternals {
         syntaxErrors();
       }
       if (name.equals("views")) viewDescription();
-      if (name.equals("stream_epoch")) epochField();
+      if (name.equals("stream_epoch")) {
+        epochField();
+        activeStreams();
+      }
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
         analysisRules(session == null ? (Class) Analyzer.class
@@ -253,11 +256,12 @@ public class IcebergPyInternals {
     throw new NoSuchMethodException("LogicalRDD takes no statistics behind its session");
   }
 
-  // ---- stream_epoch: the number of the batch that a stream writes
+  // ---- stream_epoch: the number of the batch that a stream writes, and its output mode
 
   static boolean hasEpochs() {
     try {
       epochField();
+      activeStreams();
       return true;
     } catch (ReflectiveOperationException e) {
       return false;
@@ -269,6 +273,26 @@ public class IcebergPyInternals {
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
     }
+  }
+  /** Return the output mode of a query: Spark builds the same write for Append and Update. */
+  static String outputMode(Object session, String queryId) {
+    Object mode;
+    try {
+      Object shared = ((org.apache.spark.sql.classic.SparkSession) session).sharedState();
+      Map streams = (Map) activeStreams().invoke(shared, new Object[0]);
+      Object stream = streams.get(java.util.UUID.fromString(queryId));
+      mode = method(stream.getClass(), "outputMode", new Class[0]).invoke(stream, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+    if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Append())) return "append";
+    if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Complete())) return "complete";
+    if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Update())) return "update";
+    throw new UnsupportedOperationException("an Iceberg table has no output mode " + mode);
+  }
+  private static Method activeStreams() throws ReflectiveOperationException {
+    return method(
+        org.apache.spark.sql.internal.SharedState.class, "activeStreamingQueries", new Class[0]);
   }
   private static Field epochField() throws ReflectiveOperationException {
     Field field =

@@ -187,12 +187,12 @@ class IcebergPyRequests {
             "options", options, "condition", condition, "environment", environment}),
         plan);
   }
-  static void epochWrite(String session, String handle, String query, long epoch, boolean truncates,
+  static void epochWrite(String session, String handle, String query, long epoch, String mode,
       boolean stateful, Map options, Map environment, Object plan) {
     IcebergPyBridge.call("epoch.write",
         IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle, "query",
-            query, "epoch", Long.valueOf(epoch), "truncates", Boolean.valueOf(truncates),
-            "stateful", Boolean.valueOf(stateful), "options", options, "environment", environment}),
+            query, "epoch", Long.valueOf(epoch), "mode", mode, "stateful",
+            Boolean.valueOf(stateful), "options", options, "environment", environment}),
         plan);
   }
   static void sourceWrite(

@@ -5,25 +5,20 @@ import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 
 /** A placeholder of a write to an Iceberg table, which `IcebergPyStrategy` replaces. */
 class IcebergPyWrite implements Write, WriteBuilder, SupportsTruncate, SupportsOverwriteV2,
-                                SupportsDynamicOverwrite {
+                                SupportsDynamicOverwrite, SupportsStreamingUpdateAsAppend {
   final IcebergPyTable table;
   private final LogicalWriteInfo info;
-  private boolean truncates;
   IcebergPyWrite(IcebergPyTable table, LogicalWriteInfo info) {
     this.table = table;
     this.info = info;
   }
   public Write build() { return this; }
-  public WriteBuilder truncate() {
-    truncates = true;
-    return this;
-  }
-  public StreamingWrite toStreaming() {
-    return new IcebergPyStreamingWrite(table, info, truncates);
-  }
+  public WriteBuilder truncate() { return this; }
+  public StreamingWrite toStreaming() { return new IcebergPyStreamingWrite(table, info); }
   public boolean canOverwrite(
       org.apache.spark.sql.connector.expressions.filter.Predicate[] predicates) {
     return true;

@@ -44,8 +44,9 @@ public class IcebergPyEpoch extends V2CommandExec {
     for (int i = 0; i < names.length; i++)
       if (names[i].equalsIgnoreCase("checkpointLocation") || names[i].equalsIgnoreCase("path"))
         options.remove(names[i]);
-    IcebergPyRequests.epochWrite(IcebergPyBridge.session(), write.table.handle,
-        write.info.queryId(), epoch.longValue(), write.truncates, hasState(query), options,
+    String queryId = write.info.queryId();
+    IcebergPyRequests.epochWrite(IcebergPyBridge.session(), write.table.handle, queryId,
+        epoch.longValue(), IcebergPyInternals.outputMode(spark, queryId), hasState(query), options,
         IcebergPyCommand.environment(), rows);
     return IcebergPyBridge.seq(new ArrayList());
   }

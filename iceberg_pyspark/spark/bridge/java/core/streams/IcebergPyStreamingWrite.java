@@ -8,12 +8,9 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 public class IcebergPyStreamingWrite implements StreamingWrite {
   final IcebergPyTable table;
   final LogicalWriteInfo info;
-  /** Whether each batch replaces all rows, as in complete mode. */
-  final boolean truncates;
-  IcebergPyStreamingWrite(IcebergPyTable table, LogicalWriteInfo info, boolean truncates) {
+  IcebergPyStreamingWrite(IcebergPyTable table, LogicalWriteInfo info) {
     this.table = table;
     this.info = info;
-    this.truncates = truncates;
   }
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
     throw new IllegalStateException("the batches are written by IcebergPyEpoch");
