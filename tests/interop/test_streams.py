@@ -58,6 +58,10 @@ def test_a_sink_passes_between_the_connectors(lake: Oracle, tmp_path: Path) -> N
         write(lake, other, source, checkpoint, "sink")
         rows = lake.table_rows("java_hadoop.db.sink")
         assert [row[0] for row in rows] == list(range(i + 1))
+        lake.sql(
+            "call lake.system.expire_snapshots(table => 'db.sink', "
+            "older_than => timestamp '2100-01-01 00:00:00', retain_last => 1)"
+        )
 
 
 def test_a_checkpoint_passes_between_the_connectors(lake: Oracle, tmp_path: Path) -> None:

@@ -88,6 +88,12 @@ def test_each_batch_is_one_snapshot_and_is_written_once(
     write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
     assert ids(spark, "sinks.db.t") == [1, 2, 3]
     assert data_files(location) == before, "the batch wrote files again"
+    forget_last_batch(tmp_path / "c")
+    spark.sql("insert into sinks.db.t values (4, 'b')")
+    lake.table("sinks.db.t").maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
+    assert epochs(spark, "sinks.db.t") == []
+    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert ids(spark, "sinks.db.t") == [1, 2, 3, 4]
 
 
 @pytest.mark.nightly

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.bridge.protocol.write_messages import (
     WriteRun,
 )
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
+from iceberg_pyspark.spark.options.option_values import with_prefix
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import options_in_session
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
@@ -34,8 +35,9 @@ from iceberg_pyspark.spark.write.command import (
     write_files,
 )
 from iceberg_pyspark.spark.write.distribution import with_distribution
+from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY
 from iceberg_pyspark.sql_text.names import parse_levels
-from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch, refuse_own_entries
 
 _ACKNOWLEDGEMENT = Acknowledgement()
 
@@ -66,6 +68,7 @@ def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgemen
     catalog = sessions.catalog_of(state)
     now = catalog.load_table(state.loaded_table.identifier)
     state = replace(state, loaded_table=check_same_table(state.loaded_table, now))
+    refuse_own_entries(with_prefix(request.options, SNAPSHOT_PROPERTY))
     epoch = StreamEpoch(query_id=request.query, epoch=request.epoch)
     rows = DataFrame(request.plan, session.spark)
     if request.mode == "update":

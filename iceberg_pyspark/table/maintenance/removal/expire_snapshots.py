@@ -13,7 +13,7 @@ are to be kept for some days.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -23,6 +23,7 @@ from iceberg_pyspark.changes.changes import Changes
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.changes.outcomes import after_commit
 from iceberg_pyspark.changes.snapshot_retention import (
+    Expiry,
     Retention,
     expiry,
     expiry_changes,
@@ -38,6 +39,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO, temporary_name
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps, with_changes
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+from iceberg_pyspark.table.commits.stream_epochs import expired_epochs_changes
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles
 from iceberg_pyspark.table.maintenance.removal.deleted_files import FileDeletion
 from iceberg_pyspark.table.maintenance.removal.expired_files import (
@@ -150,6 +152,11 @@ class SnapshotExpiry:
         check_may_delete(self._table.loaded, metadata, "expire snapshots")
         self._before = metadata
         expired_parts = expiry(metadata, self._retention, self._now_ms)
+        epochs = expired_epochs_changes(metadata, set(expired_parts.snapshot_ids))
+        changes = self._removal(metadata, expired_parts)
+        return replace(changes, updates=(*changes.updates, *epochs.updates))
+
+    def _removal(self, metadata: TableMetadata, expired_parts: Expiry) -> Changes:
         if not self._clean:
             return expiry_changes(metadata, expired_parts)
         ids = set(expired_parts.snapshot_ids)

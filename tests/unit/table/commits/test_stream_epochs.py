@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
-from iceberg_pyspark.errors import CommitConflictError
+from iceberg_pyspark.errors import CommitConflictError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.commits.commit import MetadataStep
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
+from iceberg_pyspark.table.commits.stream_epochs import (
+    EXPIRED_EPOCHS,
+    MAX_EXPIRED_EPOCHS,
+    StreamEpoch,
+    refuse_own_entries,
+)
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from tests.support.commit_tables import commit_table, data_file
 
@@ -29,6 +36,11 @@ def a_table(*epochs: StreamEpoch | None) -> Table:
         summary = {} if each is None else each.summary()
         table.append(pa.table({"id": [number]}), snapshot_properties=summary)
     return table
+
+
+def expire(table: Table) -> None:
+    table.maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
+    table.refresh()
 
 
 def test_the_newest_epoch_of_a_query_counts() -> None:
@@ -83,3 +95,61 @@ def test_of_two_processes_with_one_batch_only_one_commits_it() -> None:
         commit("second")
     assert t.live() == ["mem://t/data/first"]
     assert not t.io.exists("mem://t/data/second")
+
+
+def test_the_epochs_of_expired_snapshots_are_noted() -> None:
+    table = a_table(epoch(0), epoch(7, "other"), epoch(1), None, None)
+    table.manage_snapshots().create_tag("old", table.snapshots[1].snapshot_id).commit()
+    for _ in range(2):
+        expire(table)
+        metadata = table.metadata
+        assert len(metadata.snapshots) == 2
+        assert [epoch(n).is_in(metadata, MAIN) for n in range(3)] == [True, True, False]
+        assert epoch(7, "other").is_in(metadata, MAIN)
+        assert not epoch(0, "new").is_in(metadata, MAIN)
+        table.append(pa.table({"id": [9]}))
+    table.manage_snapshots().set_current_snapshot(table.refs["old"].snapshot_id).commit()
+    table.refresh()
+    assert [epoch(n).is_in(table.metadata, MAIN) for n in range(2)] == [True, False]
+    table.append(pa.table({"id": [9]}), snapshot_properties=epoch(1).summary())
+    assert epoch(1).is_in(table.refresh().metadata, MAIN)
+
+
+def test_tables_without_streams_note_nothing() -> None:
+    table = a_table(None, None, None)
+    expire(table)
+    assert len(table.snapshots) == 1
+    assert EXPIRED_EPOCHS not in table.properties
+
+
+def test_notes_of_snapshots_that_expire_go_with_them() -> None:
+    table = a_table(epoch(0), None, epoch(1))
+    table.manage_snapshots().create_tag("t", table.snapshots[1].snapshot_id).commit()
+    expire(table)
+    ids = [str(s.snapshot_id) for s in table.snapshots]
+    assert json.loads(table.properties[EXPIRED_EPOCHS]) == {ids[0]: {"q": 0}}
+    table.manage_snapshots().remove_tag("t").commit()
+    expire(table)
+    assert json.loads(table.properties[EXPIRED_EPOCHS]) == {ids[1]: {"q": 0}}
+
+
+def test_the_newest_of_thousands_of_queries_are_noted() -> None:
+    queries = [f"q{i}" for i in range(MAX_EXPIRED_EPOCHS + 5)]
+    table = a_table(*(epoch(3, query) for query in queries), None)
+    expire(table)
+    found = [epoch(3, query).is_in(table.metadata, MAIN) for query in queries]
+    assert found == [False] * 5 + [True] * MAX_EXPIRED_EPOCHS
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"1": 2}', '{"1": {"q": null}}'])
+def test_a_damaged_note_is_refused(text: str) -> None:
+    table = a_table(None)
+    table.update_properties().set({EXPIRED_EPOCHS: text}).commit()
+    with pytest.raises(InvalidMetadataError, match="expired-stream-epochs is damaged"):
+        epoch(1).is_in(table.refresh().metadata, MAIN)
+
+
+def test_entries_of_the_stream_are_refused_as_options() -> None:
+    refuse_own_entries(["a"])
+    with pytest.raises(InvalidRequestError, match="is written by the stream itself"):
+        refuse_own_entries(["spark.sql.streaming.epochId"])
