@@ -40,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help env check test nightly demo docs bench generate releases clean lint tests-fast tests-spark tests-interop tests-older tests-fuzz
 
 help:
-	@echo 'make demo      a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
+	@echo 'make demo      a tour on TPC-H tables: write, read, skip files, travel in time, stream, merge, delete'
 	@echo '               (CATALOG=rest: on an Iceberg REST catalog and S3)'
 	@echo 'make test      what CI runs: lint, the tests that are not marked nightly, docs'
 	@echo 'make check     the inner loop: lint, and the tests of single modules'

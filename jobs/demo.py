@@ -1,8 +1,8 @@
 """Shows the main job on real input, TPC-H tables.
 
 The demo writes tables, reads them with files skipped, appends rows, travels in time, queries with
-Spark SQL, merges and deletes: on an SQLite catalog and a local warehouse, or on a REST catalog and
-S3.
+Spark SQL, streams, merges and deletes: on an SQLite catalog and a local warehouse, or on a REST
+catalog and S3.
 
     make demo                     scale factor 0.1
     make demo ARGS='--scale 1'    ten times the rows
@@ -32,6 +32,7 @@ import yaml
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
@@ -55,6 +56,7 @@ CATALOG = "demo"
 CONFIGURATION = ".pyiceberg.yaml"
 LINEITEM = "demo.tpch.lineitem"
 ORDERS = "demo.tpch.orders"
+URGENT = "demo.tpch.urgent"
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """JVM options for a short run, which compile less code; a longer job should not use them."""
@@ -156,6 +158,7 @@ class Demo:
             ("Read: a filter skips files before a byte of them is read", self._read),
             ("Append, and travel back in time", self._append),
             ("Spark SQL: Spark's own reader, beside the portable one", self._sql),
+            ("A stream from table to table, each row once", self._stream),
             ("MERGE and DELETE, and back in time across them", self._change),
             ("Where it lies, and what to type next", self._closing),
         )
@@ -289,6 +292,42 @@ class Demo:
             rows = sorted(self.spark.sql(query).collect())
             seconds.append(time.monotonic() - start_s)
         return min(seconds), rows
+
+    def _stream(self) -> None:
+        checkpoint = self.folder / "checkpoint"
+        self._code(
+            'spark.readStream.option("streaming-max-files-per-micro-batch", 6) \\',
+            f'    .table("{ORDERS}").where("o_orderpriority = \'1-URGENT\'") \\',
+            '    .writeStream.option("checkpointLocation", ...) \\',
+            f'    .trigger(availableNow=True).toTable("{URGENT}")',
+        )
+        orders = self.spark.readStream.option("streaming-max-files-per-micro-batch", 6)
+        urgent = orders.table(ORDERS).where("o_orderpriority = '1-URGENT'")
+        writer = urgent.writeStream.option("checkpointLocation", str(checkpoint))
+
+        def run() -> StreamingQuery:
+            query = writer.trigger(availableNow=True).toTable(URGENT)
+            query.awaitTermination()
+            return query
+
+        query = self._measure("copy urgent orders", run)
+        again = self._measure("the same again: nothing new", run)
+        added = {
+            s.summary["spark.sql.streaming.epochId"]: s.summary["added-records"]
+            for s in self._table(URGENT).snapshots
+        }
+        table = RichTable("batch", "rows read", "rows of its snapshot", "seconds")
+        for batch in query.recentProgress:
+            number, seconds = batch["batchId"], batch["durationMs"]["triggerExecution"] / 1000
+            rows = f"{int(added.get(str(number), 0)):,}"
+            table.add_row(str(number), f"{batch['numInputRows']:,}", rows, f"{seconds:.1f}")
+        self.console.print(table)
+        copied = self.spark.table(URGENT).count()
+        wanted = self.spark.table(ORDERS).where("o_orderpriority = '1-URGENT'").count()
+        if copied != wanted or any(batch["numInputRows"] for batch in again.recentProgress):
+            raise IcebergError(f"the stream has copied {copied} rows of {wanted}")
+        self._say(f"  {copied:,} rows here and there. A query that is killed goes on from its")
+        self._say("  checkpoint, and a batch that is in the table is not written again.")
 
     def _change(self) -> None:
         self._code(*MERGE_ON_READ.splitlines())
@@ -497,7 +536,7 @@ def main(argv: list[str]) -> int:
         default="sql",
         help="SQLite and a folder, or a REST catalog and S3 (sql)",
     )
-    parser.add_argument("--chapters", type=int, default=7, help="stop after so many (7)")
+    parser.add_argument("--chapters", type=int, default=8, help="stop after so many (8)")
     arguments = parser.parse_args(argv)
     folder = arguments.folder.resolve()
     prepare_folder(folder)

@@ -52,6 +52,11 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert "15,000 rows then, 16,000 rows now" in text
     # Three queries, each with both times and their ratio.
     assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", text)) == 3
+    # a stream has copied two appends in three batches
+    batches = re.findall(r"│ (\d) +│ ([\d,]+) +│ [\d,]+ +│ \d+\.\d +│", text)
+    assert [number for number, _ in batches] == ["0", "1", "2"]
+    assert sum(int(rows.replace(",", "")) for _, rows in batches) <= 16_000
+    assert "✓ the same again: nothing new" in text
     # A merge wrote deletion vectors and a year was dropped with its files; all snapshots are
     # listed.
     assert re.search(r"│ overwrite +│ 235 +│ 160 +│ \+7 -0 +│ 16,075", text)
