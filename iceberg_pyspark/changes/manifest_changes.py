@@ -197,7 +197,7 @@ def _matches_entirely(f: DataFile, match: Callable[[DataFile], Match], descripti
         raise InvalidRequestError(
             f"cannot remove whole files where {description}: {f.file_path} holds rows that match "
             "and may hold rows that do not; use a condition on partition columns that matches "
-            "whole files, or delete the rows with DELETE FROM in Spark SQL"
+            "whole files, or first delete the rows, with Table.delete or DELETE FROM in Spark SQL"
         )
     return answer == "all"
 

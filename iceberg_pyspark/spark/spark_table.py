@@ -120,7 +120,7 @@ class SparkTable(Table):
         changelog.createOrReplaceTempView(name)
         return changelog
 
-    def delete(  # type: ignore[override]  # rows, where `Table` knows whole files only
+    def delete(  # type: ignore[override]  # a condition of Spark, which may have subqueries
         self,
         condition: str | Column,
         *,
@@ -131,7 +131,7 @@ class SparkTable(Table):
         deletion = Delete(condition=as_column(condition))
         return self._change(deletion, branch, snapshot_properties)
 
-    def update(
+    def update(  # type: ignore[override]  # values and a condition of Spark
         self,
         set: Mapping[str, str | Column],  # the keyword of the statement
         condition: str | Column = "true",

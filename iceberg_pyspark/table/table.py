@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.changes.file_filter import compile_file_match
-from iceberg_pyspark.changes.manifest_changes import RemoveWhere
-from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, SnapshotAction
+from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Filter, Predicate
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.manifests import DataFileFormat
@@ -68,6 +66,9 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
     selector_of,
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
+from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, UpdatedRows
+from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.verify.findings import TableVerification
@@ -449,12 +450,49 @@ class Table(EditableTable, RowStream):
         *,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> None:
-        """Remove the files of which all rows match; a file of which only some match is an error."""
-        match = compile_file_match(self._bound(filter), self.metadata)
-        text = filter if isinstance(filter, str) else condition_text(filter)
-        action = DeleteFiles(removal=RemoveWhere(match, text))
-        self._commit(action, _options(branch, snapshot_properties))
+    ) -> RowChanges:
+        """Delete the rows that match; return their number and the snapshot.
+
+        A file of which all rows match is removed unread. Of other files only the columns of the
+        filter are read, and the mode of the table (`write.delete.mode`) decides whether they are
+        written again or get deletes; version 1 has only the former. A concurrent change of rows
+        that match makes the delete run again. This table object is refreshed first.
+        """
+        return self._change_rows(DeletedRows(filter=filter), branch, snapshot_properties)
+
+    def update(
+        self,
+        set: Mapping[str, Any],  # the keyword of the statement, as in `SparkTable`
+        filter: Filter | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RowChanges:
+        """Set columns of the rows that match, or of all rows; return their number.
+
+        A text is a SQL expression, as in `{"v": "v + 1", "name": "'new'"}`, of DataFusion's SQL
+        with the names of columns in their exact case; any other value is a constant. The mode is
+        that of `write.update.mode`, otherwise as `delete`.
+        """
+        return self._change_rows(
+            UpdatedRows(values=set, filter=filter), branch, snapshot_properties
+        )
+
+    def _change_rows(
+        self,
+        operation: RowOperation,
+        branch: str,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> RowChanges:
+        changer = RowChanger(
+            catalog=self._catalog,
+            load=lambda: (self.refresh().loaded, self.io),
+            options=_options(branch, snapshot_properties),
+            clock=self._clock,
+            case_sensitive=self.case_sensitive is not False,
+        )
+        self._loaded_table, row_changes = changer.run(operation)
+        return row_changes
 
     def add_files(
         self,

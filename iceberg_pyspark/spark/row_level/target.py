@@ -22,7 +22,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import ConcurrentChangeError, UnsupportedFeatureError
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -31,7 +31,7 @@ from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skip
 from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads, predicate_of
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
-from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS, lineage_columns
+from iceberg_pyspark.spec.metadata_columns import FILE, POS, lineage_columns
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
@@ -39,6 +39,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, branch_selector
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.whole_files import FileSelection, files_are_alike
+from iceberg_pyspark.table.row_level.row_target import check_rows_may_change
 
 ALIAS = "t"
 """The alias of the table in conditions."""
@@ -322,20 +323,7 @@ def pin_table(
     session: RowLevelSession, write: ResolvedWrite, statement_columns: Any = None
 ) -> Iterator[Target]:
     """Yield the table of a write as a target, and release its reads at the end of the operation."""
-    if write.loaded_table.plan_scan is not None:
-        raise UnsupportedFeatureError(
-            f"table {write.loaded_table.identifier} is planned by its catalog's server, which may "
-            "leave out rows that a rewrite must keep; set scan-planning-mode to client on the "
-            "server or for the catalog to change its rows"
-        )
-    hidden = {f.name for f in (FILE, POS, *LINEAGE)}
-    conflicting = hidden & {f.name for f in write.metadata.current_schema.fields}
-    if conflicting:
-        raise UnsupportedFeatureError(
-            f"table {write.loaded_table.identifier} has columns named like metadata columns "
-            f"({', '.join(sorted(conflicting))}), so its rows have no unique position; rename "
-            "these columns"
-        )
+    check_rows_may_change(write.loaded_table)
     reads = OperationReads(session.states)
     try:
         yield Target(session=session, write=write, reads=reads, statement_columns=statement_columns)

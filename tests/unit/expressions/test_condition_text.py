@@ -120,10 +120,6 @@ def test_messages_show_sql_and_no_internal_names(tmp_path: Path) -> None:
     )
     shown = r"where id > 1 AND \(d < DATE'2021-01-01' OR d IS NULL\): .*DELETE FROM in Spark SQL"
     with pytest.raises(InvalidRequestError, match=shown):
-        table.delete(predicate)
-    with pytest.raises(InvalidRequestError, match="where id>1: "):
-        table.delete("id>1")
-    with pytest.raises(InvalidRequestError, match=shown):
         table.overwrite(table.scan().to_arrow(), filter=predicate)
     with pytest.raises(InvalidRequestError, match="not compare with DATE'2020-01-01': date is not"):
         table.delete("id = DATE'2020-01-01'")

@@ -25,10 +25,11 @@ from iceberg_pyspark.spark.bridge.protocol import write_messages as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import equality_joins, native_scan, relations
 from iceberg_pyspark.spark.options.option_values import _SESSION
-from iceberg_pyspark.spark.row_level import change_frame, change_task, merge
+from iceberg_pyspark.spark.row_level import change_frame, merge
 from iceberg_pyspark.spark.write import distribution
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
+from iceberg_pyspark.table.row_level import change_task
 
 JAVA_ONLY = {"__ice_change"}
 """Columns that Java creates and reads itself."""

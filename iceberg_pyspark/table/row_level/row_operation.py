@@ -1,0 +1,216 @@
+"""Runs a row-level operation in this process: read one snapshot, write the changes, commit.
+
+The changes are collected in one pass: positions of old rows, and files of new rows. If the mode is
+copy-on-write, a second pass writes the remaining rows of the touched files. If a concurrent commit
+conflicts with what was read, the whole operation runs again on the new snapshot, at most
+`commit.retry.num-retries` times.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.changes.summary import WRITE_ID
+from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
+from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spec.metadata_columns import POS
+from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
+from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.syncs import syncs_together
+from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from iceberg_pyspark.table.reading.whole_files import select_files
+from iceberg_pyspark.table.row_level import change_task
+from iceberg_pyspark.table.row_level.change_commit import change_action, row_changes_of
+from iceberg_pyspark.table.row_level.change_task import Op, TaskChanges, carry_out
+from iceberg_pyspark.table.row_level.isolation import OperationName, conflict_checks, mode_of
+from iceberg_pyspark.table.row_level.row_target import Files, RowTarget
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows, unite
+
+_log = get_logger(__name__)
+
+
+class RowOperation(Protocol):
+    """A change of rows; it may be carried out several times, on newer and newer snapshots."""
+
+    @property
+    def name(self) -> OperationName:
+        """The operation's name in table properties."""
+        ...
+
+    @property
+    def writes_rows(self) -> bool:
+        """Whether the changes have rows to write."""
+        ...
+
+    def predicate(self, target: RowTarget) -> Predicate:
+        """Return a bound predicate that all rows fulfil which the operation reads."""
+        ...
+
+    def changes(self, target: RowTarget, files: Files) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of the rows of these files, and new rows (`change_batch`)."""
+        ...
+
+
+def change_batch(
+    op: Op, columns: Mapping[str, pa.Array], path: str | None = None, count: int | None = None
+) -> pa.RecordBatch:
+    """Return rows with one operation; `columns` has the values, and `_pos` the positions if any."""
+    rows = len(next(iter(columns.values()))) if count is None else count
+    positions = columns.get(POS.name) if path is not None else None
+    file = pa.DictionaryArray.from_arrays(
+        pa.nulls(rows, pa.int32()) if path is None else np.zeros(rows, np.int32),
+        pa.array([] if path is None else [path], pa.string()),
+    )
+    arrays = {
+        change_task.OP: pa.array(np.full(rows, int(op), np.int32)),
+        change_task.FILE: file,
+        change_task.POS: pa.nulls(rows, pa.int64()) if positions is None else positions,
+        **{name: array for name, array in columns.items() if name != POS.name},
+    }
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChanger:
+    """The table of an operation, and how to load and commit it.
+
+    `load` returns the newest state and its storage.
+    """
+
+    catalog: Catalog
+    load: Callable[[], tuple[LoadedTable, FileIO]]
+    options: CommitOptions
+    clock: Clock
+    case_sensitive: bool
+
+    def run(self, operation: RowOperation) -> tuple[LoadedTable, RowChanges]:
+        """Run and commit an operation; return the table after the commit, and the counts."""
+        tries = 0
+        while True:
+            loaded_table, io = self.load()
+            target = RowTarget(
+                loaded_table=loaded_table,
+                io=io,
+                branch=self.options.branch,
+                write_id=str(uuid.uuid4()),
+                case_sensitive=self.case_sensitive,
+            )
+            try:
+                with syncs_together():
+                    return self._attempt(operation, target)
+            except ConcurrentChangeError as e:
+                tries += 1
+                if tries > COMMIT_NUM_RETRIES.of(loaded_table.metadata.properties):
+                    raise
+                _log.info("%s of %s runs again: %s", operation.name, target.name, e)
+
+    def _attempt(
+        self, operation: RowOperation, target: RowTarget
+    ) -> tuple[LoadedTable, RowChanges]:
+        metadata, io = target.metadata, target.io
+        snapshot_id = target.snapshot_id  # refuses a missing branch before anything is read
+        predicate = operation.predicate(target)
+        scan = target.scan(predicate)
+        whole: Files = {}
+        files: Files
+        if operation.name == "delete":
+            selection = select_files(scan)
+            whole, files = selection.whole, selection.partial
+        else:
+            files = {task.file_path: task for task in scan.plan().tasks(split=None)}
+        rewrites = mode_of(metadata, operation.name) == "copy-on-write"
+        context = target.write_context()
+        first = carry_out(
+            context if operation.writes_rows else None,
+            operation.changes(target, files),
+            io,
+            partition_id=0,
+            task_id=0,
+        )
+        with WrittenFiles(io, first.data_files) as written_files:
+            rows = unite([first])
+            rows.check_single_matches(target.name)
+            if rewrites and rows.removed_positions:
+                rest = carry_out(
+                    context, _remaining(target, files, rows), io, partition_id=1, task_id=0
+                )
+                written_files.add(rest.data_files)
+                rows = _with_rest(rows, rest)
+            row_changes = row_changes_of(rows, whole.values(), target.name, metadata, io)
+            touched_files = {**{p: files[p] for p in rows.removed_positions}, **whole}
+            if not touched_files and not rows.data_files:
+                return target.loaded_table, replace(row_changes, snapshot_id=snapshot_id)
+            checks = conflict_checks(
+                metadata,
+                operation.name,
+                snapshot_id=snapshot_id,
+                read_predicate=predicate,
+                source_predicate=lambda: predicate,
+                touched_tasks=touched_files.values(),
+                rows_are_kept=rewrites or operation.name != "delete",
+            )
+            action = change_action(
+                target.name,
+                metadata,
+                io,
+                rows,
+                written_files,
+                rewritten=rewrites,
+                touched_files=touched_files,
+                whole_paths=whole.keys(),
+                checks=checks,
+                write_id=target.write_id,
+            )
+            committed = commit_action(
+                self.catalog,
+                target.loaded_table,
+                io,
+                action,
+                replace(self.options, write_id=target.write_id),
+                written_files=written_files,
+                clock=self.clock,
+            )
+        snapshot = next(
+            s
+            for s in reversed(committed.metadata.snapshots)
+            if s.has_value(WRITE_ID, target.write_id)
+        )
+        return committed, replace(row_changes, snapshot_id=snapshot.snapshot_id)
+
+
+def _remaining(target: RowTarget, files: Files, rows: TouchedRows) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the touched files that no change removes, as copies."""
+    tasks = [files[path] for path in rows.removed_positions]
+    for path, batch in target.all_of(tasks):
+        kept = _without(batch, rows.removed_positions[path])
+        if kept.num_rows:
+            names = kept.schema.names
+            yield change_batch(Op.COPY, dict(zip(names, kept.columns, strict=True)))
+
+
+def _without(batch: pa.RecordBatch, removed: BitMap64) -> pa.RecordBatch:
+    if not batch.num_rows:
+        return batch
+    positions = batch.column(POS.name).to_numpy()
+    first, last = int(positions[0]), int(positions[-1])
+    is_removed = positions_mask(removed, first, last - first + 1)[positions - first]
+    return batch.filter(pa.array(~is_removed)) if is_removed.any() else batch
+
+
+def _with_rest(rows: TouchedRows, rest: TaskChanges) -> TouchedRows:
+    return replace(
+        rows, data_files=rows.data_files + rest.data_files, counts={**rows.counts, **rest.counts}
+    )

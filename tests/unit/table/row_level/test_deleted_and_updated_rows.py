@@ -1,0 +1,186 @@
+"""`Table.delete` and `Table.update`: the files that they read and write, the values they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError, NoSuchSnapshotError
+from iceberg_pyspark.table.commits import commit_files
+from iceberg_pyspark.table.row_level import row_operation
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
+from tests.support.parameters import cases
+
+Make = Callable[..., ice.Table]
+MODES = ("copy-on-write", "merge-on-read")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    catalog = ice.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+
+    def table(mode: str, version: int = 3, **properties: str) -> ice.Table:
+        modes = {f"write.{o}.mode": mode for o in ("delete", "update", "merge")}
+        table = catalog.create_table(
+            "db.t",
+            "id BIGINT, v INT, s STRING, d DECIMAL(9,2), ts TIMESTAMP, p STRING",
+            partitioned_by=["p"],
+            properties={"format-version": str(version), **modes, **properties},
+        )
+        for part in "ab":
+            rows = {"id": [1, 2, 3, 4], "v": pa.array([1, 2, 3, 4], pa.int32()), "s": list("wxyz")}
+            table.append(pa.table({**rows, "p": [part] * 4}))
+        return table
+
+    return table
+
+
+def ids(table: ice.Table, **scan: Any) -> list[tuple[int, str]]:
+    rows = table.scan(columns=["id", "p"], **scan).to_arrow().to_pylist()
+    return sorted((r["id"], r["p"]) for r in rows)
+
+
+def counts(changes: RowChanges) -> tuple[int, int, int, int]:
+    return changes.inserted, changes.updated, changes.deleted, changes.copied
+
+
+@cases("version", fast=[1, 3], nightly=[2])
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_are_deleted_in_each_mode(make: Make, mode: str, version: int) -> None:
+    table = make(mode, version)
+    rewrites = mode == "copy-on-write" or version == 1
+    deleted = table.delete("id IN (2, 3) AND p = 'a'")
+    assert counts(deleted) == (0, 0, 2, 2 if rewrites else 0)
+    assert table.current_snapshot is not None
+    assert deleted.snapshot_id == table.current_snapshot.snapshot_id
+    assert ids(table) == [(1, "a"), (1, "b"), (2, "b"), (3, "b"), (4, "a"), (4, "b")]
+    formats = table.inspect.delete_files()["file_format"].to_pylist()
+    assert formats == ([] if rewrites else ["PUFFIN" if version == 3 else "PARQUET"])
+    assert counts(table.delete("p = 'a'")) == (0, 0, 2, 0)
+    assert counts(table.delete("id > 9")) == (0, 0, 0, 0)
+    assert table.inspect.files().num_rows == 1
+    assert table.verify(check_files=True).findings == ()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_update_keeps_row_ids(make: Make, mode: str) -> None:
+    table = make(mode)
+    columns = ["_row_id", "_last_updated_sequence_number", "id", "v", "s", "d", "ts", "p"]
+    before = {r["_row_id"]: r for r in table.scan(columns=columns).to_arrow().to_pylist()}
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    values = {"v": "v * 10", "s": "concat(s, t.p, '!')", "d": Decimal("1.5"), "ts": moment}
+    updated = table.update({**values, "p": "'c'"}, "id = 2")
+    assert counts(updated)[1] == 2
+    after = {r["_row_id"]: r for r in table.scan(columns=columns).to_arrow().to_pylist()}
+    assert after.keys() == before.keys()
+    for row_id, row in after.items():
+        old = before[row_id]
+        if row["id"] != 2:
+            assert row == old
+            continue
+        new = {"v": 20, "s": f"x{old['p']}!", "d": Decimal("1.50"), "ts": moment, "p": "c"}
+        assert row == {**old, **new, "_last_updated_sequence_number": 3}
+    assert counts(table.update({"s": None}))[1] == 8
+    assert table.scan("s IS NULL").count() == 8
+
+
+def test_a_delete_reads_the_columns_that_it_needs(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make("merge-on-read")
+    read: list[set[int]] = []
+    batches = ParquetFileReader.batches
+
+    def recorded(self: ParquetFileReader, leaves: Any, *rest: Any) -> Any:
+        read.append(set(leaves))
+        return batches(self, leaves, *rest)
+
+    monkeypatch.setattr(ParquetFileReader, "batches", recorded)
+    table.delete("p = 'a'")
+    assert read == []
+    table.delete("id = 2")
+    assert read == [{0}]
+
+
+def test_a_branch_changes_alone(make: Make) -> None:
+    table = make("merge-on-read")
+    table.manage_snapshots().create_branch("audit").commit()
+    table.delete("id < 4", branch="audit")
+    table.update({"id": "id + 1"}, branch="audit")
+    assert ids(table, branch="audit") == [(5, "a"), (5, "b")]
+    assert len(ids(table)) == 8
+    with pytest.raises(NoSuchSnapshotError):
+        table.delete("id = 1", branch="absent")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "name a column to set"),
+        ({"x": "1"}, "no column 'x' to set; its columns are id, v"),
+        ({"ID": "1"}, "no column 'ID'"),
+        ({"s.x": "1"}, "set the whole column 's'"),
+        ({"v": "missing + 1"}, "'missing [+] 1' cannot be evaluated"),
+        ({"v": "1, 2"}, "'1, 2' cannot be evaluated"),
+        ({"v": "id / 0"}, "cannot be evaluated: .*[Dd]ivide by zero"),
+        ({"v": "3000000000"}, "'3000000000' does not fit column 'v'"),
+        ({"v": "s"}, "column 'v' is .*string"),
+        ({"v": 1.5}, "1.5 is no value of column 'v'"),
+        ({"v": True}, "column 'v' is bool"),
+        ({"d": Decimal("1.005")}, "'1.005'. is no value of column 'd'"),
+        ({"s": 1}, "column 's' is int64"),
+        ({"ts": "'x'"}, "column 'ts' is string"),
+        ({"p": [1]}, r"\[1\] is no value of column 'p'"),
+    ],
+)
+def test_wrong_values_are_refused(make: Make, values: dict[str, Any], message: str) -> None:
+    table = make("merge-on-read")
+    with pytest.raises(InvalidRequestError, match=message):
+        table.update(values)
+    assert len(table.snapshots) == 2
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_rows_of_others_make_a_change_run_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch, isolation: str
+) -> None:
+    table = make("merge-on-read", **{"write.delete.isolation-level": isolation})
+    other = ice.Table(table.catalog, table.loaded)
+    new = pa.table({"id": [2], "p": ["a"]})
+    between(monkeypatch, lambda: other.append(new))
+    deleted = table.delete("id = 2")
+    assert deleted.deleted == (3 if isolation == "serializable" else 2)
+    between(monkeypatch, lambda: other.delete("id = 3"))
+    assert table.update({"v": 0}, "id IN (3, 4)").updated == 2
+    assert [i for i, _ in ids(table) if i == 3] == []
+    never = make_properties(table, {"commit.retry.num-retries": "0"})
+    between(monkeypatch, lambda: other.delete("id = 4"))
+    with pytest.raises(ConcurrentChangeError):
+        never.update({"v": 0}, "id = 4")
+
+
+def make_properties(table: ice.Table, properties: dict[str, str]) -> ice.Table:
+    table.update_properties().set(properties).commit()
+    return table
+
+
+def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let another writer act once, before the next operation commits."""
+    commit = commit_files.commit_action
+    acts = [act]
+
+    def commit_after(*args: Any, **kwargs: Any) -> Any:
+        if acts:
+            acts.pop()()
+        return commit(*args, **kwargs)
+
+    monkeypatch.setattr(row_operation, "commit_action", commit_after)
