@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.display import quoted
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
@@ -27,11 +28,13 @@ from iceberg_pyspark.spark.changelog import (
     view_name,
 )
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
+from iceberg_pyspark.spark.portable.format_table import FormatTable
+from iceberg_pyspark.spark.portable.portable_rows import PortableRows, has_alias
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
-from iceberg_pyspark.spark.row_level.merge import Merge, MergeBuilder, MergeTable
+from iceberg_pyspark.spark.row_level.merge import SOURCE_ALIAS, Merge, MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, state_read
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
@@ -68,10 +71,12 @@ class SparkTable(Table):
         read_changes: ReadChanges,
         session: RowLevelSession | None,
         levels: tuple[str, ...] | None = None,
+        by_format: FormatTable | None = None,
     ) -> None:
         """`read` returns the DataFrame of `to_df`, `read_changes` the DataFrame of the changes.
 
-        Without a `session` rows cannot be changed. `levels` are those of the full name in Spark.
+        Without a `session`, rows are changed by the format. `levels` are those of the full name in
+        Spark.
         """
         super().__init__(catalog, catalog.load_table(identifier))
         self._spark = spark
@@ -80,6 +85,7 @@ class SparkTable(Table):
         self._read_changes = read_changes
         self._session = session
         self._levels = levels
+        self._by_format = by_format
 
     @property
     def name(self) -> str:
@@ -126,10 +132,18 @@ class SparkTable(Table):
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        transaction: tuple[str, int] | None = None,
     ) -> RowChanges:
-        """Delete the rows that fulfil the condition."""
+        """Delete the rows that fulfil the condition.
+
+        A `transaction` is an application and its version: if the table has this version or a later
+        one of the application, nothing is done.
+        """
+        if self._by_format is not None:
+            rows = self._rows(self._by_format, branch, snapshot_properties, transaction)
+            return self._after(rows.delete(condition))
         deletion = Delete(condition=as_column(condition))
-        return self._change(deletion, branch, snapshot_properties)
+        return self._change(deletion, branch, snapshot_properties, transaction)
 
     def update(  # type: ignore[override]  # values and a condition of Spark
         self,
@@ -138,10 +152,17 @@ class SparkTable(Table):
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        transaction: tuple[str, int] | None = None,
     ) -> RowChanges:
-        """Assign values (Spark SQL expressions or columns) in rows that fulfil the condition."""
+        """Assign values (Spark SQL expressions or columns) in rows that fulfil the condition.
+
+        A `transaction` is as in `delete`.
+        """
+        if self._by_format is not None:
+            rows = self._rows(self._by_format, branch, snapshot_properties, transaction)
+            return self._after(rows.update(set, condition))
         update = Update(assignments=parse_assignments(set), condition=as_column(condition))
-        return self._change(update, branch, snapshot_properties)
+        return self._change(update, branch, snapshot_properties, transaction)
 
     def merge_into(
         self,
@@ -150,32 +171,91 @@ class SparkTable(Table):
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        transaction: tuple[str, int] | None = None,
     ) -> MergeBuilder:
         """Begin to merge a source; its rows match the table's rows that fulfil the condition.
 
         The condition names the table `t`, and the source `s` unless it has an alias:
-        `table.merge_into(df, "t.id = s.id").whenMatched().updateAll().merge()`.
+        `table.merge_into(df, "t.id = s.id").whenMatched().updateAll().merge()`. A `transaction` is
+        as in `delete`.
         """
-        session = self._row_level()
+        by_format = self._by_format
+
+        def run_merge(merge: Merge) -> RowChanges:
+            if by_format is not None:
+                rows = self._rows(by_format, branch, snapshot_properties, transaction)
+                return self._after(rows.merge(merge))
+            return self._merge(merge, branch, snapshot_properties, transaction)
+
         steps = MergeTable(
             columns=lambda: tuple(f.name for f in self.schema.fields),
             case_sensitive=self.case_sensitive,
-            has_alias=session.bridge.has_alias,
+            has_alias=self._row_level().bridge.has_alias if by_format is None else has_alias,
             evolve=self._add_columns_of,
-            run=lambda merge: self._merge(session, merge, branch, snapshot_properties),
+            run=run_merge,
         )
         return MergeBuilder(steps, source, condition)
 
+    def upsert(
+        self,
+        source: DataFrame,
+        keys: Sequence[str],
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        transaction: tuple[str, int] | None = None,
+    ) -> RowChanges:
+        """Update the rows that have the keys of a row of the source, and insert the others.
+
+        Columns are matched by name. A null in a key equals nothing. Raises `InvalidRequestError` if
+        two rows of the source have the keys of one row of the table.
+        """
+        if not keys:
+            raise InvalidRequestError("upsert: keys: name at least one column")
+        condition = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys)
+        merge = self.merge_into(
+            source.alias(SOURCE_ALIAS),
+            condition,
+            branch=branch,
+            snapshot_properties=snapshot_properties,
+            transaction=transaction,
+        )
+        return merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+
+    def _rows(
+        self,
+        by_format: FormatTable,
+        branch: str | None,
+        snapshot_properties: Mapping[str, str] | None,
+        transaction: tuple[str, int] | None,
+    ) -> PortableRows:
+        return PortableRows(
+            table=by_format,
+            loaded=self.loaded,
+            branch=branch,
+            snapshot_properties=snapshot_properties or {},
+            transaction=transaction,
+        )
+
+    def _after(self, result: tuple[LoadedTable, RowChanges]) -> RowChanges:
+        now, changes = result
+        # The catalog's own knowledge, such as the store's credentials, stays.
+        self._loaded_table = replace(
+            self.loaded, metadata=now.metadata, metadata_location=now.metadata_location
+        )
+        return changes
+
     def _merge(
         self,
-        session: RowLevelSession,
         merge: Merge,
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
+        transaction: tuple[str, int] | None,
     ) -> RowChanges:
+        session = self._row_level()
         row_changes = session.bridge.row_changes
         if not row_changes.reads_iceberg(merge.source):
-            return self._change(merge, branch, snapshot_properties)
+            return self._change(merge, branch, snapshot_properties, transaction)
         # The source is pinned: a newer snapshot of this table would mix two states.
         source = row_changes.pin(merge.source)
         states = [session.state_of(h) for h in row_changes.referenced_tables(source)]
@@ -188,7 +268,7 @@ class SparkTable(Table):
                 "had read it; create the source DataFrame again and run the merge again"
             )
         merge = replace(merge, source=source, may_run_again=False)
-        return self._change(merge, branch, snapshot_properties, analysed_table=own)
+        return self._change(merge, branch, snapshot_properties, transaction, own)
 
     def write_equality_deletes(
         self,
@@ -217,10 +297,11 @@ class SparkTable(Table):
         operation: Operation,
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
+        transaction: tuple[str, int] | None,
         analysed_table: LoadedTable | None = None,
     ) -> RowChanges:
         request = self._request(branch, snapshot_properties)
-        request = replace(request, analysed_table=analysed_table)
+        request = replace(request, analysed_table=analysed_table, transaction=transaction)
         try:
             self._loaded_table, changes = run(request, operation)
         finally:
@@ -246,9 +327,8 @@ class SparkTable(Table):
     def _row_level(self) -> RowLevelSession:
         if self._session is None:
             raise UnsupportedFeatureError(
-                f"rows of {self.name} can be changed in a classic Spark session only, in which "
-                "iceberg_pyspark is installed natively; rewrite them with "
-                "df.write.format('iceberg-py').mode('overwrite')"
+                f"equality deletes of {self.name} are written in a classic Spark session only, in "
+                "which iceberg_pyspark is installed natively; delete the rows with merge_into"
             )
         self._session.check()
         return self._session
@@ -277,6 +357,7 @@ def spark_table(
             read=lambda: spark.read.format(FORMAT).load(name),
             read_changes=changes_of_source(spark, name, {}),
             session=session,
+            by_format=None if session is not None else FormatTable(spark=spark, name=name),
         )
     catalog_name, levels = catalog_table
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
@@ -295,6 +376,7 @@ def spark_table(
                 read=lambda: spark.read.format(FORMAT).options(**settings).load(text),
                 read_changes=changes_of_source(spark, text, settings),
                 session=session,
+                by_format=FormatTable(spark=spark, name=text, options=settings),
             )
         except (NotAuthorizedError, StorageError) as e:
             if not type(spark).__module__.startswith("pyspark.sql.connect."):

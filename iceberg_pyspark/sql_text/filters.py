@@ -70,6 +70,37 @@ def parse_filter(text: str) -> Predicate:
         raise InvalidRequestError("the filter cannot be read: it is nested too deeply") from e
 
 
+def conjuncts_of(node: exp.Expression) -> list[exp.Expression]:
+    """Return the operands of the ANDs at the top of a condition."""
+    node = _bare_or_itself(node)
+    if not isinstance(node, exp.And):
+        return [node]
+    return [c for operand in _operands(node) for c in conjuncts_of(operand)]
+
+
+def predicate_of(node: exp.Expression) -> Predicate:
+    """Return the unbound predicate of a condition; raise `InvalidRequestError` for others."""
+    try:
+        return _predicate(node)
+    except _NotUnderstoodError as e:
+        raise InvalidRequestError(str(e)) from e
+
+
+def column_name(node: exp.Expression) -> str | None:
+    """Return the full dotted name of a column, or None for another expression."""
+    try:
+        return _column(node)
+    except _NotUnderstoodError:
+        return None
+
+
+def _bare_or_itself(node: exp.Expression) -> exp.Expression:
+    try:
+        return _bare(node)
+    except _NotUnderstoodError:
+        return node
+
+
 class _NotUnderstoodError(Exception):
     """A part of a filter that cannot be translated to a predicate."""
 

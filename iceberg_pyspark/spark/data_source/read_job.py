@@ -24,6 +24,8 @@ from iceberg_pyspark.catalogs.catalog import (
     check_same_table,
 )
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.expressions.json import predicate_from_json
+from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.data_source.read_options import (
@@ -33,7 +35,7 @@ from iceberg_pyspark.spark.data_source.read_options import (
     parse_table_options,
 )
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
-from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table, load_table_at
 from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
@@ -118,19 +120,29 @@ class ReadJob:
         )
 
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
-        return scan_table(
+        pinned = self.options.pinned
+        scan = scan_table(
             self.table.table,
             self.loaded_table.metadata,
             table_io(self.loaded_table),
             selector=self.options.selector,
             columns=self.options.columns,
             projection=projection,
-            filter=self.options.filter,
+            filter=self._filter(),
             case_sensitive=self.options.case_sensitive,
             overrides=self.options.read_properties,
             report=self.loaded_table.report_scan,
             planner=self.loaded_table.plan_scan,
         )
+        if pinned is None or pinned.data_files is None:
+            return scan
+        return scan.of_files(frozenset(pinned.data_files))
+
+    def _filter(self) -> Filter | None:
+        pinned = self.options.pinned
+        if pinned is None or pinned.filter is None:
+            return self.options.filter
+        return predicate_from_json(pinned.filter, self.loaded_table.metadata.current_schema)
 
 
 def _is_as(field: NestedField, required_field: StructField) -> bool:
@@ -150,8 +162,17 @@ def open_read_job(
             _load_pinned_table(pinned_table, table),
             pinned_table.metadata_table,
         )
+    elif read_options.pinned is not None:
+        location = read_options.pinned.metadata_location
+        loaded_table, metadata_name = load_table_at(table, location)[1], None
     else:
         loaded_table, metadata_name = _load(table)
+    if read_options.reads_state:
+        from iceberg_pyspark.spark.data_source.table_state import StateReadJob  # noqa: PLC0415
+
+        return StateReadJob(
+            table=table, options=read_options, loaded_table=loaded_table, name="state"
+        )
     if metadata_name is not None:
         # Metadata tables import as many modules as all other reads together.
         from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415

@@ -26,6 +26,7 @@ from iceberg_pyspark.spark.options.stream_options import (
     STREAM_OPTIONS,
     STREAM_OPTIONS_WITHOUT_EFFECT,
 )
+from iceberg_pyspark.spark.row_changes.change_request import PINNED, STATE, PinnedRead
 from iceberg_pyspark.spark.write.write_options import (
     OPTIONS,
     PREFIXES,
@@ -46,6 +47,9 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, t
 
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})
 """Options of both reads and writes."""
+
+_OF_THE_PACKAGE = frozenset({PINNED, STATE})
+"""Options that only this package gives."""
 
 _SNAPSHOT_ID = number_option("snapshot-id")
 _AS_OF_TIMESTAMP = number_option("as-of-timestamp")
@@ -105,6 +109,8 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     filter: str | None
     selector: SnapshotSelector
+    pinned: PinnedRead | None
+    reads_state: bool
     read_properties: Mapping[str, str]
     case_sensitive: bool
 
@@ -140,7 +146,9 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Return the read options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
-    _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE | _STREAM)
+    _refuse_unknown(
+        values, "unknown read option", _ALL_OF_READS | _OF_THE_PACKAGE, (), also=_WRITE | _STREAM
+    )
     for flag in (_LOCALITY, *_FLAGS_OF_CATALOG_TABLES):
         flag.of(values)
     as_of = _AS_OF_TIMESTAMP.of(values)
@@ -159,6 +167,8 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             version=values.get("versionasof"),
             **snapshot_bounds(values),
         ),
+        pinned=PinnedRead.of_text(values[PINNED]) if PINNED in values else None,
+        reads_state=STATE in values,
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),
     )

@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.row_changes.change_request import ROW_CHANGES
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 if TYPE_CHECKING:
@@ -96,6 +97,11 @@ class IcebergDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer for one job; the job's commit creates the table if it does not exist."""
         with worker_step():
+            if ROW_CHANGES in self.options:
+                from iceberg_pyspark.spark.data_source.change_job import prepare_changes  # noqa: PLC0415
+                from iceberg_pyspark.spark.data_source.change_writer import ChangeWriter  # noqa: PLC0415
+
+                return ChangeWriter(prepare_changes(self.options, schema))
             from iceberg_pyspark.spark.data_source.write_job import prepare_write  # noqa: PLC0415
             from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415
 

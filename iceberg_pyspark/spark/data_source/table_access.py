@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    TableIdentifier,
+    check_same_table,
+)
+from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spark.data_source.read_options import TableOptions, parse_table_options
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
+from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import resolve_table
 
@@ -27,6 +35,28 @@ def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOpti
     loaded_table = catalog.load_table(identifier)
     config = with_users_properties(loaded_table.config, options.storage_properties)
     return replace(loaded_table, config=config)
+
+
+def load_table_at(options: TableOptions, metadata_location: str) -> tuple[Catalog, LoadedTable]:
+    """Return the table as one of its metadata files describes it, and its catalog.
+
+    Raises `TableRecreatedError` if another table has the name now, and `ConcurrentChangeError` if
+    only the catalog has the table's metadata, and they have changed.
+    """
+    catalog, identifier = find_table(options)
+    current = load_table(catalog, identifier, options)
+    if current.metadata_location == metadata_location:
+        return catalog, current
+    if current.store_location is not None:
+        raise ConcurrentChangeError(
+            f"table {options.table} was changed between two reads of one operation, which must "
+            "see one state of it; run the operation again"
+        )
+    store = open_storage(metadata_location, current.config)
+    metadata = read_table_metadata(store, metadata_location)
+    earlier = replace(current, metadata=metadata, metadata_location=metadata_location)
+    check_same_table(earlier, current)
+    return catalog, earlier
 
 
 def open_table(name: str, options: Mapping[str, str]) -> Table:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spark.row_changes.row_commit import RowCommit
 from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.row_level_job import run_job
@@ -29,13 +29,17 @@ from iceberg_pyspark.spark.row_level.target import (
     TargetRead,
     pin_table,
 )
-from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write, write_settings
+from iceberg_pyspark.spark.write.resolved_write import (
+    ResolvedWrite,
+    resolve_write,
+    snapshot_of_transaction,
+    write_settings,
+)
+from iceberg_pyspark.spark.write.write_options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.table.commits.commit import CommitStep
-from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.row_level.change_commit import change_action, row_changes_of
-from iceberg_pyspark.table.row_level.isolation import Mode, conflict_checks, mode_of
+from iceberg_pyspark.table.row_level.isolation import Mode, mode_of
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows
 
 _log = get_logger(__name__)
@@ -58,6 +62,8 @@ class RowLevelRequest:
 
     before: Sequence[CommitStep] = ()
     """Steps of the operation's commit that come first."""
+    transaction: tuple[str, int] | None = None
+    """The application and its version, which is committed once."""
 
     statement_columns: Any = None
     """Spark's statement, whose column ids the table's rows get."""
@@ -82,8 +88,12 @@ class RowLevelRequest:
     def resolve(self, loaded_table: LoadedTable) -> ResolvedWrite:
         """Return the write of the operation to the loaded table."""
         environment = self.session.bridge.row_changes.environment()
+        options = dict(self.options)
+        if self.transaction is not None:
+            app, version = self.transaction
+            options |= {TXN_APP_ID: app, TXN_VERSION: str(version)}
         settings = write_settings(
-            self.options, environment.session, loaded_table.metadata.properties, branch=self.branch
+            options, environment.session, loaded_table.metadata.properties, branch=self.branch
         )
         return resolve_write(
             str(self.identifier), self.catalog, loaded_table, settings, environment
@@ -102,6 +112,10 @@ def run(request: RowLevelRequest, operation: Operation) -> tuple[LoadedTable, Ro
         analysed_table = None
         _check_schema(request, loaded_table)
         write = request.resolve(loaded_table)
+        if request.transaction is not None:
+            done = snapshot_of_transaction(loaded_table.metadata, *request.transaction)
+            if done is not None:
+                return loaded_table, RowChanges(snapshot_id=done.snapshot_id)
         with pin_table(request.session, write, request.statement_columns) as target:
             target.reads.reads_itself = reads_itself
             try:
@@ -183,55 +197,21 @@ class _Run:
 
         `target_read` is the read whose rows the job changed, or None if there was no job.
         """
-        io = target.io
-        whole = {} if target.selection is None else target.selection.whole
-        options = target.write.options
-        write_id = target.write.write_id
-        with WrittenFiles(io, rows.data_files) as written_files:
-            if self.operation.requires_single_match:
-                rows.check_single_matches(target.name)
-            changed_paths = rows.removed_positions if rewritten_paths is None else rewritten_paths
-            touched_files = {
-                **({} if target_read is None else target_read.files(changed_paths)),
-                **whole,
-            }
-            row_changes = row_changes_of(rows, whole.values(), target.name, target.metadata, io)
-            if not touched_files and not rows.data_files:
-                return target.loaded_table, replace(row_changes, snapshot_id=target.snapshot_id)
-            checks = conflict_checks(
-                target.metadata,
-                self.operation.name,
-                snapshot_id=target.snapshot_id,
-                read_predicate=target.read_predicate(),
-                source_predicate=lambda: rows_that_sources_select(
-                    target, partial(self.operation.sources, target)
-                ),
-                touched_tasks=touched_files.values(),
-                rows_are_kept=rewritten_paths is not None or self.operation.name != "delete",
-            )
-            action = change_action(
-                target.name,
-                target.metadata,
-                io,
-                rows,
-                written_files,
-                rewritten=rewritten_paths is not None,
-                touched_files=touched_files,
-                whole_paths=whole.keys(),
-                checks=checks,
-                write_id=write_id,
-            )
-            summary = {**self.operation.summary(row_changes), **options.snapshot_properties}
-            options = replace(options, snapshot_properties=summary)
-            loaded_table = target.write.commit(
-                action, written_files, options=options, before=self.before
-            )
-        snapshot = next(
-            s
-            for s in reversed(loaded_table.metadata.snapshots)
-            if s.summary.get(WRITE_ID) == write_id
-        )
-        return loaded_table, replace(row_changes, snapshot_id=snapshot.snapshot_id)
+        return RowCommit(
+            operation=self.operation.name,
+            write=target.write,
+            rows=rows,
+            files=lambda paths: {} if target_read is None else target_read.files(paths),
+            read_predicate=target.read_predicate,
+            source_predicate=lambda: rows_that_sources_select(
+                target, partial(self.operation.sources, target)
+            ),
+            requires_single_match=self.operation.requires_single_match,
+            summary=self.operation.summary,
+            rewritten_paths=rewritten_paths,
+            whole={} if target.selection is None else target.selection.whole,
+            before=self.before,
+        ).commit()
 
 
 @contextmanager

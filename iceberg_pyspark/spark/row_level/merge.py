@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.call_arguments import Side, SourceColumn, Sql, Value
+from iceberg_pyspark.spark.row_changes.row_commit import merge_summary
 from iceberg_pyspark.spark.row_level.change_frame import (
     Assignments,
     Change,
@@ -51,8 +52,6 @@ MIN_TASK_BYTES = 4 * 1024 * 1024
 MAX_TASK_BYTES = 64 * 1024 * 1024
 """The bounds on the source bytes of a task that joins and writes; beyond it rows are rebalanced."""
 
-_SUMMARY = "spark.merge-into.num-target-rows-"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
@@ -68,11 +67,12 @@ class Clause:
 @dataclass(frozen=True, kw_only=True)
 class Merge:
     """A MERGE: the clauses of each kind are tried in order, and the first that applies is carried
-    out.
+    out. `condition_text` is the condition's text, if it was given as a text.
     """
 
     source: DataFrame
     condition: Column
+    condition_text: str | None = None
     matched_clauses: tuple[Clause, ...] = ()
     not_matched_clauses: tuple[Clause, ...] = ()
     not_matched_by_source_clauses: tuple[Clause, ...] = ()
@@ -129,27 +129,12 @@ class Merge:
         return [(self.source, keys_of(target, rows, self.source, self.condition))]
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:
-        """See `Operation`: return counts under Java's names.
-
-        If matched and unmatched clauses both update (or both delete), the counts by kind of clause
-        are unknown and left out.
-        """
-        counts = {
-            "copied": row_changes.copied,
-            "inserted": row_changes.inserted,
-            "deleted": row_changes.deleted,
-            "updated": row_changes.updated,
-        }
-        for op, name, count in (
-            (Op.UPDATE, "updated", row_changes.updated),
-            (Op.DELETE, "deleted", row_changes.deleted),
-        ):
-            matched = any(c.op is op for c in self.matched_clauses)
-            by_source = any(c.op is op for c in self.not_matched_by_source_clauses)
-            if not (matched and by_source):
-                counts[f"matched-{name}"] = count if matched else 0
-                counts[f"not-matched-by-source-{name}"] = count if by_source else 0
-        return {f"{_SUMMARY}{name}": str(count) for name, count in counts.items()}
+        """See `Operation`: return the counts under Java's names."""
+        return merge_summary(
+            row_changes,
+            matched=[c.op for c in self.matched_clauses],
+            not_matched_by_source=[c.op for c in self.not_matched_by_source_clauses],
+        )
 
     def touched_files(self, target: Target) -> DataFrame | None:
         """See `Operation`."""
@@ -263,6 +248,7 @@ class MergeBuilder:
         self._table = table
         self._source = source
         self._condition = as_column(condition)
+        self._text = condition if isinstance(condition, str) else None
         self._evolves = False
         self._matched: list[_ClauseDraft] = []
         self._not_matched: list[_ClauseDraft] = []
@@ -298,6 +284,7 @@ class MergeBuilder:
             Merge(
                 source=source,
                 condition=self._condition,
+                condition_text=self._text,
                 matched_clauses=self._clauses(self._matched, source),
                 not_matched_clauses=self._clauses(self._not_matched, source),
                 not_matched_by_source_clauses=self._clauses(self._not_matched_by_source, source),

@@ -18,7 +18,6 @@ from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.merge import SOURCE_ALIAS, Merge, MergeBuilder, MergeTable
-from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import ALIAS
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY, UPSERT_KEYS
@@ -27,6 +26,7 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.names import parse_levels, quoted_name
 from iceberg_pyspark.table.commits.commit import MetadataStep
 from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
 _log = get_logger(__name__)
 

@@ -149,10 +149,9 @@ class ResolvedWrite:
         """
         if self.settings.options.transaction is None:
             return False
-        app, version = self.settings.options.transaction
-        of_app = (s for s in self.metadata.snapshots if s.summary.get(TXN_APP_ID) == app)
-        versions = (s.number(TXN_VERSION) for s in of_app)
-        return any(v is not None and v >= version for v in versions)
+        return (
+            snapshot_of_transaction(self.metadata, *self.settings.options.transaction) is not None
+        )
 
     def context(
         self, metadata: TableMetadata | None = None, *, spec: PartitionSpec | None = None
@@ -192,6 +191,16 @@ class ResolvedWrite:
             written_files=written_files,
             before=before,
         )
+
+
+def snapshot_of_transaction(metadata: TableMetadata, app: str, version: int) -> Snapshot | None:
+    """Return a snapshot of the application with this version or a later one, or None."""
+    for snapshot in metadata.snapshots:
+        if snapshot.has_value(TXN_APP_ID, app):
+            own = snapshot.number(TXN_VERSION)
+            if own is not None and own >= version:
+                return snapshot
+    return None
 
 
 def resolve_write(

@@ -1,0 +1,209 @@
+"""Runs an operation by the format alone: pin the state, one write of changed rows, find its counts.
+
+A conflict with another commit runs the operation again on the new state, at most
+`commit.retry.num-retries` times. A source is cached, so that all of its reads agree.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
+from iceberg_pyspark.changes.summary import WRITE_ID
+from iceberg_pyspark.display import quoted
+from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spark.portable.format_table import FormatTable
+from iceberg_pyspark.spark.portable.portable_operations import PortableOperation
+from iceberg_pyspark.spark.portable.portable_target import PortableTarget
+from iceberg_pyspark.spark.portable.server_errors import servers_errors
+from iceberg_pyspark.spark.row_changes.change_request import ROW_CHANGES, ChangeRequest
+from iceberg_pyspark.spark.row_changes.row_commit import counts_in
+from iceberg_pyspark.spark.write.resolved_write import snapshot_of_transaction
+from iceberg_pyspark.spec.metadata_columns import FILE as FILE_COLUMN
+from iceberg_pyspark.spec.partitioning import PartitionField
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES, ROW_LEVEL_DISTRIBUTION
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
+from iceberg_pyspark.table.row_level.isolation import Mode, mode_of
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortableRequest:
+    """The table of an operation, and the properties of the operation's snapshot."""
+
+    table: FormatTable
+    branch: str | None = None
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    transaction: tuple[str, int] | None = None
+
+
+def run_portably(
+    request: PortableRequest,
+    operation: PortableOperation,
+    filter_of: Callable[[PortableTarget], Predicate],
+    loaded: LoadedTable,
+) -> tuple[LoadedTable, RowChanges]:
+    """Run and commit an operation; return the table after it, and the counts of changed rows.
+
+    `filter_of` returns a predicate that all rows which matter to the operation fulfil. `loaded` is
+    the table as it was loaded before: another one of its name is refused.
+    """
+    tries = 0
+    while True:
+        now = check_same_table(loaded, request.table.load())
+        target = PortableTarget(table=request.table, loaded=now, branch=request.branch or MAIN)
+        target.check()
+        if request.transaction is not None:
+            done = snapshot_of_transaction(now.metadata, *request.transaction)
+            if done is not None:
+                return now, RowChanges(snapshot_id=done.snapshot_id)
+        try:
+            return _Attempt(request, operation, target).carry_out(filter_of)
+        except ConcurrentChangeError as e:
+            tries += 1
+            if tries > COMMIT_NUM_RETRIES.of(now.metadata.properties):
+                raise
+            _log.info("%s of %s runs again: %s", operation.name, target.name, e)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    request: PortableRequest
+    operation: PortableOperation
+    target: PortableTarget
+
+    def carry_out(
+        self, filter_of: Callable[[PortableTarget], Predicate]
+    ) -> tuple[LoadedTable, RowChanges]:
+        operation, target = self.operation, self.target
+        predicate = target.filter(filter_of(target))
+        reads = None if operation.by_source_ops() else predicate
+        mode: Mode = mode_of(target.metadata, operation.name)
+        rewritten: tuple[str, ...] | None = None
+        rows = target.rows(reads)
+        if mode == "copy-on-write":
+            touched = operation.touched_rows(target, rows)
+            if touched is None:
+                mode = "merge-on-read"
+            else:
+                with servers_errors():
+                    files = touched.select(quoted(FILE_COLUMN.name)).distinct().collect()
+                rewritten = tuple(sorted(r[0] for r in files))
+                rows = target.rows(data_files=rewritten)
+                if not rewritten and operation.name != "merge":
+                    return target.loaded, RowChanges(snapshot_id=self._base_id())
+        with servers_errors():
+            frame = operation.changes(target, rows, mode)
+        if operation.writes_rows(mode):
+            frame = self._distributed(frame)
+        return self._write(frame, reads, rewritten)
+
+    def _write(
+        self, frame: DataFrame, reads: object, rewritten: tuple[str, ...] | None
+    ) -> tuple[LoadedTable, RowChanges]:
+        operation, target = self.operation, self.target
+        change = ChangeRequest(
+            operation=operation.name,
+            metadata_location=target.loaded.metadata_location,
+            write_id=str(uuid.uuid4()),
+            filter=reads,
+            rewritten_files=rewritten,
+            requires_single_match=operation.requires_single_match,
+            transaction=self.request.transaction,
+            matched=tuple(map(int, operation.matched_ops())),
+            not_matched_by_source=tuple(map(int, operation.by_source_ops())),
+        )
+        properties = self.request.snapshot_properties.items()
+        options = {
+            ROW_CHANGES: change.text(),
+            **{f"snapshot-property.{name}": value for name, value in properties},
+        }
+        if self.request.branch is not None:
+            options["branch"] = self.request.branch
+        target.table.write(frame, options)
+        now = check_same_table(target.loaded, target.table.load())
+        if self.request.transaction is not None:
+            snapshot = snapshot_of_transaction(now.metadata, *self.request.transaction)
+        else:
+            snapshot = next(
+                (
+                    s
+                    for s in reversed(now.metadata.snapshots)
+                    if s.has_value(WRITE_ID, change.write_id)
+                ),
+                None,
+            )
+        if snapshot is None:
+            return now, RowChanges(snapshot_id=self._base_id())
+        return now, counts_in(snapshot)
+
+    def _base_id(self) -> int | None:
+        snapshot = self.target.snapshot
+        return None if snapshot is None else snapshot.snapshot_id
+
+    def _distributed(self, frame: DataFrame) -> DataFrame:
+        """Return the rows with those of a partition together, as far as Spark has a function."""
+        target = self.target
+        metadata = target.metadata
+        if ROW_LEVEL_DISTRIBUTION[self.operation.name].of(metadata.properties) == "none":
+            return frame
+        keys = [key for f in metadata.default_spec.fields if (key := _key(target, f)) is not None]
+        return frame.hint("rebalance", *keys)
+
+
+def _key(target: PortableTarget, f: PartitionField) -> Column | None:
+    """Return what rows of a partition have in common, or None if Spark has no function for it."""
+    name = target.schema.name_by_id.get(f.source_id)
+    if name not in target.columns.names:
+        return None
+    column = sql.col(quoted(name))
+    is_text = isinstance(target.columns[name].dataType, StringType)
+    match f.transform:
+        case IdentityTransform():
+            return column
+        case TruncateTransform(width=width) if is_text:
+            return sql.substring(column, 1, width)
+        case YearTransform():
+            return sql.date_trunc("year", column)
+        case MonthTransform():
+            return sql.date_trunc("month", column)
+        case DayTransform():
+            return sql.date_trunc("day", column)
+        case HourTransform():
+            return sql.date_trunc("hour", column)
+    return None
+
+
+@contextmanager
+def cached(source: DataFrame) -> Iterator[bool]:
+    """Cache a source for the block; yield whether that is possible in this session."""
+    try:
+        source.persist()
+    except PySparkException as e:
+        _log.info("the source of a merge is not cached: %s", e)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        source.unpersist()
