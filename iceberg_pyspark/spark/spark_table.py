@@ -27,6 +27,8 @@ from iceberg_pyspark.spark.changelog import (
     changes_of_source,
     view_name,
 )
+from iceberg_pyspark.spark.data_source.read_options import parse_table_options
+from iceberg_pyspark.spark.data_source.table_access import find_table
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_rows import PortableRows, has_alias
@@ -392,6 +394,34 @@ def spark_table(
         read_changes=changes_of_catalog(spark, (catalog_name, *levels)),
         session=session,
         levels=(catalog_name, *levels),
+    )
+
+
+def portable_table(
+    spark: SparkSession, name: str, *, catalog: str | None = None, **options: str
+) -> SparkTable:
+    """Return the table of a name or path, read and changed by the format `iceberg-py` alone.
+
+    `options` are those of the format: `catalog.<key>`, and settings of the store. Without them, a
+    catalog of the session's configuration counts.
+    """
+    if catalog is None and not options:
+        return spark_table(spark, name, None, None)
+    if catalog is not None:
+        options = {"catalog": catalog, **options}
+        own = {f"catalog.{k}": v for k, v in catalog_options(spark, catalog).items()}
+        options = {**own, **options}
+    by_format = FormatTable(spark=spark, name=name, options=options)
+    found, identifier = find_table(parse_table_options({**options, "path": name}))
+    return SparkTable(
+        spark,
+        found,
+        identifier,
+        name=name,
+        read=by_format.read,
+        read_changes=changes_of_source(spark, name, options),
+        session=None,
+        by_format=by_format,
     )
 
 

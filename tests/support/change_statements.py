@@ -9,9 +9,9 @@ some rows only.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -392,6 +392,11 @@ def update(draw: Draw, shape: Shape) -> str:
     return f"update {{t}} set {_assignments(draw, shape)} where {_where(draw, shape)}"
 
 
+def condition(draw: Draw, shape: Shape) -> str:
+    """Draw a condition on a row."""
+    return _condition(draw, shape)
+
+
 def update_by_call(draw: Draw, shape: Shape) -> tuple[dict[str, str], str]:
     """Draw the values and the condition of an UPDATE."""
     names = _some_columns(draw, shape)
@@ -420,8 +425,17 @@ def _where(draw: Draw, shape: Shape) -> str:
 
 def _assignments(draw: Draw, shape: Shape, source: str | None = None) -> str:
     """Draw the assignments of SET; with a source, some values are source columns."""
+    return _in_sql(_values_to_set(draw, shape, source))
+
+
+def _values_to_set(draw: Draw, shape: Shape, source: str | None) -> dict[str, str]:
     names = _some_columns(draw, shape)
-    return ", ".join(_assigned(draw, shape, name, source) for name in names)
+    assigned = (_assigned(draw, shape, name, source).split(" = ", 1) for name in names)
+    return dict(assigned)
+
+
+def _in_sql(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 def _some_columns(draw: Draw, shape: Shape) -> list[str]:
@@ -448,8 +462,56 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
     return f"{target}{name} = {_cell(draw, varied(draw, type_))}"
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a clause of a MERGE does; its text is as in SQL. No values mean all columns."""
+
+    kind: Literal["delete", "update", "insert"]
+    values: Mapping[str, str] | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "delete":
+            return "delete"
+        if self.kind == "update":
+            return f"update set {'*' if self.values is None else _in_sql(self.values)}"
+        if self.values is None:
+            return "insert *"
+        return f"insert ({', '.join(self.values)}) values ({', '.join(self.values.values())})"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause of a MERGE; its text is as in SQL."""
+
+    when: str
+    condition: str | None
+    action: Action
+
+    def __str__(self) -> str:
+        condition = "" if self.condition is None else f" and {self.condition}"
+        return f"{self.when}{condition} then {self.action}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A MERGE into the table `t` of the rows `u` of a query; its text is as in SQL."""
+
+    rows: str
+    on: str
+    clauses: Sequence[Clause]
+
+    def __str__(self) -> str:
+        clauses = " ".join(map(str, self.clauses))
+        return f"merge into {{t}} t using ({self.rows}) u on {self.on} {clauses}"
+
+
 def merge(draw: Draw, shape: Shape) -> str:
     """Draw a MERGE of rows with existing and new keys, with random clauses."""
+    return str(a_merge(draw, shape))
+
+
+def a_merge(draw: Draw, shape: Shape) -> Merge:
+    """Draw the parts of such a MERGE."""
     existing_keys = st.integers(0, max(shape.next_key - 1, 0))
     unique = draw(st.integers(0, 7)) > 0
     keys = draw(st.lists(existing_keys, max_size=8, unique=unique))
@@ -462,10 +524,11 @@ def merge(draw: Draw, shape: Shape) -> str:
         )
     )
 
-    def on_both() -> str:
+    def on_both() -> Action:
         result = _on_row(draw, shape, "u")
         # If rows match by another column, `update set *` would change keys.
-        return "delete" if result == "update set *" and "t.k" not in on else result
+        changes_keys = result == Action("update") and "t.k" not in on
+        return Action("delete") if changes_keys else result
 
     both = [*_clauses(draw, shape, "when matched", on_both, "t")]
     new = [*_clauses(draw, shape, "when not matched", lambda: _insertion(draw, shape), "u")]
@@ -474,8 +537,8 @@ def merge(draw: Draw, shape: Shape) -> str:
             draw, shape, "when not matched by source", lambda: _on_row(draw, shape, None), "t"
         )
     ]
-    clauses = [*both, *new, *alone] or ["when not matched then insert *"]
-    return f"merge into {{t}} t using ({rows}) u on {on} {' '.join(clauses)}"
+    clauses = [*both, *new, *alone] or [Clause("when not matched", None, Action("insert"))]
+    return Merge(rows, on, clauses)
 
 
 def merge_source(draw: Draw, shape: Shape) -> str:
@@ -503,53 +566,56 @@ def evolving_merge(draw: Draw, shape: Shape) -> str:
     keys = draw(st.lists(existing_keys, max_size=5, unique=True)) + _new_keys(draw, shape)[:3]
     rows = _rows(draw, source, list(source.columns), keys)
     both = _clauses(
-        draw, shape, "when matched", lambda: draw(st.sampled_from(["delete", "update set *"])), "t"
+        draw,
+        shape,
+        "when matched",
+        lambda: draw(st.sampled_from([Action("delete"), Action("update")])),
+        "t",
     )
-    new = _clauses(draw, source, "when not matched", lambda: "insert *", "u")
-    clauses = [*both, *new] or ["when not matched then insert *"]
+    new = _clauses(draw, source, "when not matched", lambda: Action("insert"), "u")
+    clauses = [*both, *new] or [Clause("when not matched", None, Action("insert"))]
     return (
         f"merge with schema evolution into {{t}} t using ({rows}) u on t.k = u.k "
-        f"{' '.join(clauses)}"
+        f"{' '.join(map(str, clauses))}"
     )
 
 
 def _clauses(
-    draw: Draw, shape: Shape, when: str, action: Callable[[], str], side: str
-) -> list[str]:
+    draw: Draw, shape: Shape, when: str, action: Callable[[], Action], side: str
+) -> list[Clause]:
     """Draw up to two clauses of one kind; only the last clause may lack a condition."""
     count = draw(
         st.sampled_from([0, 1, 1, 2] if side == "u" or when == "when matched" else [0, 0, 1, 2])
     )
     result = []
     for number in range(count):
-        condition = ""
+        condition = None
         if number < count - 1 or draw(st.booleans()):
-            condition = f" and {_condition(draw, shape, side)}"
-        result.append(f"{when}{condition} then {action()}")
+            condition = _condition(draw, shape, side)
+        result.append(Clause(when, condition, action()))
     return result
 
 
-def _on_row(draw: Draw, shape: Shape, source: str | None) -> str:
+def _on_row(draw: Draw, shape: Shape, source: str | None) -> Action:
     kind = draw(st.integers(0, 3))
     if kind == 0:
-        return "delete"
+        return Action("delete")
     if kind == 1 and source is not None:
-        return "update set *"
+        return Action("update")
     # Without a source, the columns are still qualified by the table's alias.
-    text = _assignments(draw, shape, source or "t")
-    return f"update set {text}"
+    return Action("update", _values_to_set(draw, shape, source or "t"))
 
 
-def _insertion(draw: Draw, shape: Shape) -> str:
+def _insertion(draw: Draw, shape: Shape) -> Action:
     if draw(st.booleans()):
-        return "insert *"
+        return Action("insert")
     others = [c for c in shape.columns if c != KEY]
     some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
-    values = [
-        f"u.{c}" if draw(st.booleans()) else _cell(draw, varied(draw, shape.columns[c]))
+    values = {
+        c: f"u.{c}" if draw(st.booleans()) else _cell(draw, varied(draw, shape.columns[c]))
         for c in some
-    ]
-    return f"insert ({', '.join([KEY, *some])}) values ({', '.join(['u.k', *values])})"
+    }
+    return Action("insert", {KEY: "u.k", **values})
 
 
 def change_columns(draw: Draw, shape: Shape) -> str:

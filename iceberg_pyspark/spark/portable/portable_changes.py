@@ -14,8 +14,8 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, StructType
 
-from iceberg_pyspark.display import quoted
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.call_arguments import SourceColumn, Sql, Value
 from iceberg_pyspark.spark.portable.portable_target import PortableTarget, column_of
@@ -210,10 +210,22 @@ def _typed(target: PortableTarget, stage: Stage) -> list[dict[str, Column]]:
             )
             if len(path) > 1:
                 whole = values.get(path[0], stage.old[path[0]])
-                value = whole.withField(".".join(quoted(p) for p in path[1:]), value)
+                value = _with_field(whole, target.columns[path[0]].dataType, path[1:], value)
             values[path[0]] = value
         result.append(values)
     return result
+
+
+def _with_field(whole: Column, type_: DataType, path: Sequence[str], value: Column) -> Column:
+    """Return a struct with another value of a field; of a null, as in SQL, a struct of nulls."""
+    assert isinstance(type_, StructType), "a path leads through structs"
+    fields = []
+    for f in type_.fields:
+        own = whole.getField(f.name)
+        if f.name == path[0]:
+            own = value if len(path) == 1 else _with_field(own, f.dataType, path[1:], value)
+        fields.append(own.alias(f.name))
+    return sql.struct(*fields)
 
 
 def _paths(target: PortableTarget, change: PortableChange) -> dict[ColumnPath, Value]:

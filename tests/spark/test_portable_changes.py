@@ -1,0 +1,165 @@
+"""Random changes of rows by the format alone leave the rows that Spark SQL leaves natively.
+
+Both tables are in one catalog, and begin with the same rows. After each statement they have equal
+rows and, from version 3 on, equally new row ids and sequence numbers, or both have refused it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
+from tests.support import change_statements as changes
+from tests.support.native_lake import sqlite_lake
+from tests.support.rows import plain_value
+from tests.support.statements_by_calls import merge_by_calls
+from tests.support.table_integrity import table_problems
+
+OPERATIONS = ("delete", "update", "merge")
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("lake"), "lake") as session:
+        yield session
+
+
+@dataclass
+class Pair:
+    """Two tables that must have equal rows: one is changed by SQL, one by the format."""
+
+    lake: IcebergSession
+    draw: changes.Draw
+    shape: changes.Shape
+    version: int
+    name: str = field(default_factory=lambda: f"t{uuid.uuid4().hex}")
+    newest: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0), (0, 0)])
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both tables in SQL."""
+        return f"lake.db.{self.name}_sql", f"lake.db.{self.name}_format"
+
+    def by_format(self) -> SparkTable:
+        """Return the second table, as a session without Iceberg has it."""
+        return portable_table(self.lake.spark, self.names[1])
+
+    def both(self, statement: str) -> None:
+        """Run a statement on both tables natively."""
+        for name in self.names:
+            self.lake.spark.sql(statement.replace("{t}", name))
+
+    def run(self, statement: str, by_format: Callable[[SparkTable], object]) -> None:
+        """Run a statement on the first table, and the same by the format on the second one."""
+        note(statement)
+        errors = [
+            error_of(lambda: self.lake.spark.sql(statement.replace("{t}", self.names[0]))),
+            error_of(lambda: by_format(self.by_format())),
+        ]
+        if (errors[0] is None) is not (errors[1] is None):
+            raise AssertionError(f"{statement}\nin SQL: {errors[0]}\nby the format: {errors[1]}")
+        self.compare()
+
+    def compare(self) -> None:
+        """Check that both tables have equal rows, and equally new ones."""
+        hidden = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
+        kinds = []
+        for i, name in enumerate(self.names):
+            frame = self.lake.spark.table(name).select(*self.shape.columns, *hidden)
+            rows = [plain_value(row) for row in frame.collect()]
+            at = len(self.shape.columns)
+            if hidden:
+                ids = [row[at] for row in rows]
+                assert len(set(ids)) == len(ids), "two rows have one row id"
+                first, last = self.newest[i]
+                rows = [(*row[:at], row[at] >= first, row[at + 1] > last) for row in rows]
+                metadata = self.lake.table(name).metadata
+                self.newest[i] = metadata.next_row_id or 0, metadata.last_sequence_number
+            kinds.append(Counter(map(repr, rows)))
+        assert kinds[0] == kinds[1], (
+            f"only in SQL: {kinds[0] - kinds[1]}\nonly by the format: {kinds[1] - kinds[0]}"
+        )
+
+    def merge(self) -> None:
+        """Merge random rows with random clauses."""
+        merge = changes.a_merge(self.draw, self.shape)
+        self.run(str(merge), lambda table: merge_by_calls(self.lake.spark, table, merge))
+
+    def update(self) -> None:
+        """Update rows of a random condition."""
+        values, condition = changes.update_by_call(self.draw, self.shape)
+        text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        self.run(
+            f"update {{t}} set {text} where {condition}",
+            lambda table: table.update(values, condition),
+        )
+
+    def delete(self) -> None:
+        """Delete rows of a random condition."""
+        condition = changes.condition(self.draw, self.shape)
+        self.run(f"delete from {{t}} where {condition}", lambda table: table.delete(condition))
+
+
+def error_of(done: Callable[[], object]) -> str | None:
+    try:
+        done()
+    except (PySparkException, IcebergError) as e:
+        return f"{type(e).__name__}: {e}"[:2000]
+    return None
+
+
+def new_pair(lake: IcebergSession, draw: Any) -> Pair:
+    """Return two equal tables of random columns, partitions, modes and rows."""
+    version = draw(st.sampled_from([2, 3]))
+    pair = Pair(lake, draw, changes.a_shape(draw), version)
+    modes = st.sampled_from(["merge-on-read", "copy-on-write"])
+    properties = {
+        "format-version": str(version),
+        **{f"write.{op}.mode": draw(modes) for op in OPERATIONS},
+    }
+    fields = ", ".join(changes.field_in_sql(*f) for f in pair.shape.fields)
+    listed = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
+    partitioned = f"partitioned by ({fields}) " if fields else ""
+    pair.both(
+        f"create table {{t}} ({pair.shape.columns_in_sql}) using iceberg {partitioned}"
+        f"tblproperties ({listed})"
+    )
+    note(f"{partitioned}{listed}")
+    pair.both(changes.insert(draw, pair.shape))
+    return pair
+
+
+STEPS = [Pair.merge, Pair.merge, Pair.update, Pair.delete]
+
+
+@pytest.mark.nightly
+@settings(
+    max_examples=max(settings().max_examples // 20, 2),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_random_changes_by_the_format_are_those_of_sql(
+    lake: IcebergSession, data: st.DataObject
+) -> None:
+    pair = new_pair(lake, data.draw)
+    try:
+        pair.compare()
+        for step in data.draw(st.lists(st.sampled_from(STEPS), min_size=3, max_size=6)):
+            step(pair)
+        assert table_problems(pair.by_format()) == []
+    finally:
+        for name in pair.names:
+            lake.spark.sql(f"drop table if exists {name} purge")
