@@ -12,6 +12,11 @@ from iceberg_pyspark.import_hooks import when_imported
 
 if TYPE_CHECKING:
     from iceberg_pyspark import errors
+    from iceberg_pyspark.arrow.write.variant_columns import (
+        variants_from_json,
+        variants_from_objects,
+        variants_to_objects,
+    )
     from iceberg_pyspark.errors import IcebergError
     from iceberg_pyspark.spark.data_source.source import IcebergDataSource
     from iceberg_pyspark.spark.session import IcebergSession, install
@@ -36,6 +41,9 @@ __all__ = [
     "install",
     "load_catalog",
     "load_table",
+    "variants_from_json",
+    "variants_from_objects",
+    "variants_to_objects",
 ]
 
 _MODULES = {
@@ -52,6 +60,9 @@ _MODULES = {
     "install": "iceberg_pyspark.spark.session",
     "load_catalog": "iceberg_pyspark.table.table_catalog",
     "load_table": "iceberg_pyspark.table.table_catalog",
+    "variants_from_json": "iceberg_pyspark.arrow.write.variant_columns",
+    "variants_from_objects": "iceberg_pyspark.arrow.write.variant_columns",
+    "variants_to_objects": "iceberg_pyspark.arrow.write.variant_columns",
 }
 
 if not TYPE_CHECKING:

@@ -35,7 +35,6 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
-    VariantType,
     walk_fields,
 )
 
@@ -355,11 +354,6 @@ def _stored_type(type_: Type, path: str) -> Type:
                 type_,
                 key_type=_stored_type(_check_not_unknown(key, path), path),
                 value_type=_stored_type(_check_not_unknown(value, path), path),
-            )
-        case VariantType():
-            raise UnsupportedFeatureError(
-                f"column '{path}' has type variant, which cannot be written yet; write the table "
-                "with an engine that can"
             )
         case _:
             return type_

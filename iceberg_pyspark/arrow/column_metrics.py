@@ -20,8 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.arrow_schemas import stored_schema, value_of
+from iceberg_pyspark.arrow.arrow_schemas import is_list_like, stored_schema, value_of
+from iceberg_pyspark.arrow.file_fields import FileField, resolve_file_fields
+from iceberg_pyspark.arrow.variant_bounds import variant_bounds
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.bound_cuts import high_cut
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_properties import (
     METRICS_COLUMN,
@@ -114,6 +117,9 @@ _FOOTER_LIMIT = 4096
 _CUT = (types.StringType, types.BinaryType)
 """Types whose bounds are truncated; fixed values and uuids have one length."""
 
+_UNORDERED = (types.VariantType, types.GeometryType, types.GeographyType)
+"""Types whose bounds are not the least and the greatest value."""
+
 _LONG = (types.StringType, types.BinaryType, types.FixedType)
 """Types whose values may be longer than the limit."""
 
@@ -150,7 +156,12 @@ class Leaf:
 
     @property
     def bounds(self) -> bool:
-        """Whether the metrics include bounds of the column."""
+        """Whether the least and greatest values are bounds of the column."""
+        return self.has_bounds and not isinstance(self.type, _UNORDERED)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the metrics include bounds of any form of the column."""
         return self.mode.bounds and not self.repeated
 
 
@@ -169,6 +180,7 @@ class MetricsCollector:
             for leaf in self._leaves
             if leaf.counts and isinstance(leaf.type, types.FloatType | types.DoubleType)
         ]
+        self._has_variants = any(isinstance(leaf.type, types.VariantType) for leaf in leaves)
         self._texts = [
             leaf for leaf in self._leaves if leaf.bounds and isinstance(leaf.type, _LONG)
         ]
@@ -189,7 +201,7 @@ class MetricsCollector:
             column = _leaf_column(row_group, leaf)
             if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
                 bounds = pc.min_max(column.cast(pa.large_binary())).as_py()
-                self._long_texts[self._row_groups, leaf.index] = (bounds["min"], bounds["max"])
+                self._long_texts[self._row_groups, leaf.field_id] = (bounds["min"], bounds["max"])
         self._row_groups += 1
 
     def finish(self, footer: pq.FileMetaData) -> FileMetrics:
@@ -199,9 +211,25 @@ class MetricsCollector:
         values: dict[int, int] = {}
         nulls: dict[int, int] = {}
         known_bounds: list[tuple[Leaf, tuple[Any, Any]]] = []
+        of_variants: dict[int, tuple[bytes, bytes]] = {}
+        # a variant has any number of columns in the file, so those behind it are found by path
+        columns = _columns_by_path(footer) if self._has_variants else None
+
+        def chunks_of(index: int) -> list[pq.ColumnChunkMetaData]:
+            return [g.column(index) for g in row_groups]
+
         for leaf in self._leaves:
-            chunks = [g.column(leaf.index) for g in row_groups]
-            if leaf.mode != NONE:
+            column = None if columns is None else columns[leaf.path]
+            is_variant = isinstance(leaf.type, types.VariantType)
+            if column is not None and is_variant:
+                # required, so it is null where the variant is
+                [column_of_nulls] = (c for c in column.children if c.name == "metadata")
+                chunks = chunks_of(column_of_nulls.leaves[0])
+                if leaf.has_bounds and (ends := variant_bounds(column, chunks_of)) is not None:
+                    of_variants[leaf.field_id] = ends
+            else:
+                chunks = chunks_of(leaf.index if column is None else column.leaves[0])
+            if leaf.mode != NONE and not is_variant:
                 sizes[leaf.field_id] = sum(c.total_compressed_size for c in chunks)
             if not leaf.counts:
                 continue
@@ -216,6 +244,8 @@ class MetricsCollector:
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
                 known_bounds.append((leaf, bounds))
         lower, upper = _serialized_bounds(known_bounds)
+        lower |= {i: low for i, (low, _) in of_variants.items()}
+        upper |= {i: high for i, (_, high) in of_variants.items()}
         metrics = FileMetrics(
             record_count=footer.num_rows,
             column_sizes=sizes,
@@ -233,7 +263,7 @@ class MetricsCollector:
         """Return the least and greatest value, or None if there is no value or none is known."""
         lows, highs = [], []
         for i, chunk in enumerate(chunks):
-            if (long := self._long_texts.get((i, leaf.index))) is not None:
+            if (long := self._long_texts.get((i, leaf.field_id))) is not None:
                 low, high = long
             elif (s := chunk.statistics) is not None and s.has_min_max:
                 low, high = s.min_raw, s.max_raw
@@ -247,6 +277,26 @@ class MetricsCollector:
             lows.append(_value(leaf.type, low, least=True))
             highs.append(_value(leaf.type, high, least=False))
         return (min(lows), max(highs)) if lows else None
+
+
+def _columns_by_path(footer: pq.FileMetaData) -> dict[tuple[str, ...], FileField]:
+    """Return the columns of a file by the names that `Leaf.path` has, at all depths."""
+    file_fields = resolve_file_fields(footer.schema.to_arrow_schema(), None, "a written file")
+    return dict(_with_paths(file_fields.columns, ()))
+
+
+def _with_paths(
+    fields: Iterable[FileField], path: tuple[str, ...], part_names: Sequence[str] = ()
+) -> Iterator[tuple[tuple[str, ...], FileField]]:
+    for i, f in enumerate(fields):
+        below = (*path, part_names[i] if part_names else f.name)
+        yield below, f
+        parts: Sequence[str] = ()
+        if pa.types.is_map(f.type):
+            parts = ("key", "value")
+        elif is_list_like(f.type):
+            parts = ("element",)
+        yield from _with_paths(f.children, below, parts)
 
 
 def metric_leaves(schema: Schema, properties: Mapping[str, str]) -> list[Leaf]:
@@ -338,33 +388,6 @@ def _cut(leaf: Leaf, low: Any, high: Any) -> tuple[Any, Any]:
     if leaf.mode.kind != "truncate" or not isinstance(leaf.type, _CUT):
         return low, high
     return low[: leaf.mode.length], high_cut(high, leaf.mode.length)
-
-
-def high_cut(value: str | bytes, length: int) -> str | bytes | None:
-    """Return an upper bound of at most `length` code points or bytes, or None if there is none.
-
-    >>> high_cut("abcdef", 3), high_cut("ab", 3), high_cut(b"\\xff\\xff\\x00", 2)
-    ('abd', 'ab', None)
-    """
-    if len(value) <= length:
-        return value
-    return _next_text(value[:length]) if isinstance(value, str) else _next_bytes(value[:length])
-
-
-def _next_text(prefix: str) -> str | None:
-    while prefix:
-        code = ord(prefix[-1]) + 1
-        if code == 0xD800:
-            code = 0xE000  # surrogates are not characters
-        if code <= 0x10FFFF:
-            return prefix[:-1] + chr(code)
-        prefix = prefix[:-1]
-    return None
-
-
-def _next_bytes(prefix: bytes) -> bytes | None:
-    incrementable = prefix.rstrip(b"\xff")
-    return incrementable[:-1] + bytes([incrementable[-1] + 1]) if incrementable else None
 
 
 class RowMetrics:

@@ -188,24 +188,6 @@ def test_random_values_are_drawn_once_for_each_row(lake: Oracle, mode: str) -> N
         lake.sql(f"drop table {t}")
 
 
-@pytest.mark.nightly
-def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
-    name = "changes.variants"
-    lake.sql(
-        f"create table java_hadoop.{name} (id bigint, s string, v variant) using iceberg "
-        "tblproperties ('format-version'='3', 'write.delete.mode'='merge-on-read')"
-    )
-    lake.sql(
-        f"insert into java_hadoop.{name} select id, 's', parse_json(concat('{{\"a\": ', id, '}}')) "
-        "from range(4)"
-    )
-    lake.sql(f"delete from lake.{name} where variant_get(v, '$.a', 'int') = 1")
-    with pytest.raises(PySparkException, match="column 'v' has type variant, which cannot be"):
-        lake.sql(f"update lake.{name} set s = 'u' where id = 2")
-    actual = rows(lake, name, "id, s, to_json(v)")
-    assert actual == [(i, "s", f'{{"a":{i}}}') for i in (0, 2, 3)]
-
-
 def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
     """Return Java's view of the live delete files, without their names and sizes."""
     result = lake.sql(

@@ -50,8 +50,10 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     Type,
     UUIDType,
+    VariantType,
 )
 from iceberg_pyspark.spec.values import decimal_of
+from iceberg_pyspark.spec.variant_encoding import variant_of
 
 PRIMITIVE_TYPES: tuple[PrimitiveType, ...] = (
     BooleanType(),
@@ -73,6 +75,9 @@ PRIMITIVE_TYPES: tuple[PrimitiveType, ...] = (
     BinaryType(),
 )
 """Every primitive type whose values have an order."""
+
+STORED_TYPES: tuple[PrimitiveType, ...] = (*PRIMITIVE_TYPES, VariantType())
+"""Every primitive type that files of Parquet and Avro store."""
 
 _HOUR_US = 3_600_000_000
 _TESTS: Sequence[Test] = ("is_null", "not_null", "is_nan", "not_nan")
@@ -104,6 +109,16 @@ def _as_float32(value: float) -> float:
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
     return result
+
+
+_VARIANT_SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=70)
+_VARIANTS = st.recursive(
+    _VARIANT_SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
 
 
 def values(type_: Type) -> SearchStrategy[Any]:
@@ -146,6 +161,10 @@ def values(type_: Type) -> SearchStrategy[Any]:
         case BinaryType():
             octets = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), max_size=6)
             return octets.map(bytes) | st.binary(max_size=6)
+        case VariantType():
+            return _VARIANTS.map(
+                lambda v: dict(zip(("metadata", "value"), variant_of(v), strict=True))
+            )
         case _:
             raise NotImplementedError(f"values of {type_}")
 

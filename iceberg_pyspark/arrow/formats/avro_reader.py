@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrow_schemas import FIELD_ID_KEY
+from iceberg_pyspark.arrow.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
     RowGroupChoice,
 )
-from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.formats.avro.avro import damage_error, stream_records
@@ -149,7 +149,9 @@ class _ArrowTypes:
                 return self._type(self._named_types[schema])
             case {"type": "record" | "fixed" as kind, "name": str(name)}:
                 self._named_types[name] = schema
-                return self._struct(schema) if kind == "record" else self._fixed_type(schema)
+                if kind == "fixed":
+                    return self._fixed_type(schema)
+                return self._variant(schema) if _is_variant(schema) else self._struct(schema)
             case {"type": "array", "logicalType": "map", "items": items}:
                 return self._entries(items)
             case {"type": "array", "items": items}:
@@ -193,6 +195,15 @@ class _ArrowTypes:
 
         return type_, convert
 
+    def _variant(self, schema: Mapping[str, Any]) -> _Type:
+        """Return the type of a variant, whose fields are found by their own names."""
+        columns = [
+            (name, field)
+            for name, (field, _) in zip(_names_of(schema), self._record(schema), strict=True)
+        ]
+        type_ = pa.struct([field.with_name(name) for name, field in columns])
+        return type_, lambda record: {name: record[field.name] for name, field in columns}
+
     def _list(self, element_id: Any, items: Any) -> _Type:
         field, convert = self._part("element", element_id, items)
         return pa.list_(field), None if convert is None else _each(convert)
@@ -223,6 +234,16 @@ class _ArrowTypes:
                 "select the other columns"
             )
         return column
+
+
+def _names_of(schema: Mapping[str, Any]) -> list[str]:
+    return [f["name"] for f in schema["fields"]]
+
+
+def _is_variant(schema: Mapping[str, Any]) -> bool:
+    """Return whether a record is a variant: its two fields have no ids, unlike those of structs."""
+    are_bytes = all(f["type"] == "bytes" and "field-id" not in f for f in schema["fields"])
+    return are_bytes and sorted(_names_of(schema)) == ["metadata", "value"]
 
 
 def _decimal(schema: Mapping[str, Any]) -> pa.DataType:

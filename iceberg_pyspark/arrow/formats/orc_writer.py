@@ -217,6 +217,10 @@ def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -
                 )
 
 
+_NOT_IN_ORC = (types.VariantType, types.GeometryType, types.GeographyType)
+"""Types that Java refuses in ORC files too."""
+
+
 def orc_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema for the ORC writer, with ORC type attributes as field metadata."""
     return pa.schema([_orc_field(f, f.name) for f in stored_schema(schema).fields])
@@ -253,10 +257,10 @@ def _orc_type(type_: types.Type, path: str) -> tuple[pa.DataType, dict[str, str]
             return pa.binary(), {"iceberg.binary-type": "UUID"}
         case types.FixedType(length=length):
             return pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": str(length)}
-        case types.PrimitiveType():
+        case types.PrimitiveType() if not isinstance(type_, _NOT_IN_ORC):
             return arrow_type(type_), {}
         case _:
             raise UnsupportedFeatureError(
-                f"column '{path}' has type {type_}, which cannot be written to ORC; write it as "
-                "parquet"
+                f"column '{path}' has type {type_}, which cannot be written to ORC; set the "
+                "table property write.format.default to parquet or avro"
             )

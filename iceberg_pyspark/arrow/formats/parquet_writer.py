@@ -13,14 +13,15 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children, without_hidden_elements
-from iceberg_pyspark.arrow.arrow_schemas import file_schema, has_required_below, stored_schema
+from iceberg_pyspark.arrow.arrow_schemas import file_schema, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
+from iceberg_pyspark.formats.encoding.parquet_annotations import VARIANT, annotated_end
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.property_types import (
     LONG_MAX,
@@ -52,6 +53,7 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StructType,
     Type,
+    VariantType,
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -122,8 +124,9 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
         bloom_filters={
             path: _bloom_filter(properties, name)
             for name, path in exceptions(PARQUET_BLOOM_ENABLED, default=False)
-            # a Bloom filter of two values is useless, and Arrow refuses it
-            if not isinstance(leaves[path].type, BooleanType)
+            # a Bloom filter of two values is useless, and Arrow refuses it; no filter compares
+            # whole variants
+            if not isinstance(leaves[path].type, BooleanType | VariantType)
         },
         without_statistics=frozenset(
             path for _, path in exceptions(PARQUET_STATISTICS, default=True)
@@ -161,7 +164,10 @@ def _leaves(type_: Type, path: str) -> Iterator[tuple[str, NestedField]]:
         case _:
             return
     for name, f in field_by_name:
-        if isinstance(f.type, PrimitiveType):
+        if isinstance(f.type, VariantType):
+            yield f"{name}.metadata", f
+            yield f"{name}.value", f
+        elif isinstance(f.type, PrimitiveType):
             yield name, f
         else:
             yield from _leaves(f.type, f"{name}.")
@@ -239,13 +245,14 @@ class ParquetFile:
         self._io = io
         self._schema = file_schema(schema)
         self._with_required_below = [
-            (i, f) for i, f in enumerate(stored_schema(schema).fields) if has_required_below(f.type)
+            (i, f) for i, f in enumerate(stored_schema(schema).fields) if _has_required_parts(f)
         ]
         self._footers: list[pq.FileMetaData] = []
         self._stream = io.open_output(location)
+        self._end = _EndOfFile(self._stream, _logical_types(schema))
         try:
             self._writer = pq.ParquetWriter(
-                self._stream,
+                self._end,
                 self._schema,
                 compression=options.codec,
                 compression_level=options.level,
@@ -287,7 +294,9 @@ class ParquetFile:
 
     def close(self) -> WrittenFile:
         """Write the footer and publish the file."""
+        self._end.begins = True
         self._writer.close()
+        self._end.finish()
         size = self._stream.tell()
         self._stream.close()
         return WrittenFile(self.location, size, self._footers[0])
@@ -299,6 +308,54 @@ class ParquetFile:
         discard_file(self._stream, self._io, self.location)
 
 
+class _EndOfFile:
+    """A stream for a writer that cannot write some logical types: the end of the file is held back.
+
+    Once the end `begins`, what is written waits for `finish`, which writes it with these types.
+    """
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO, logical_types: Mapping[int, bytes]) -> None:
+        self._stream = stream
+        self._logical_types = logical_types
+        self._held = b""
+        self.begins = False
+
+    def write(self, data: bytes) -> int:
+        if not self.begins or not self._logical_types:
+            return self._stream.write(data)
+        self._held += bytes(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._stream.tell() + len(self._held)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def finish(self) -> None:
+        if self._held:
+            self._stream.write(annotated_end(self._held, self._logical_types))
+
+
+def _logical_types(schema: Schema) -> dict[int, bytes]:
+    """Return the logical types that Arrow does not write, by field id."""
+    return {
+        f.field_id: VARIANT
+        for f in types.walk_fields(schema.as_struct)
+        if isinstance(f.type, VariantType)
+    }
+
+
+def _has_required_parts(f: types.NestedField) -> bool:
+    """Return whether a file has required fields below a field; those of a variant are."""
+    return any(
+        isinstance(inner.type, VariantType) or (inner.required and inner is not f)
+        for inner in (f, *types.walk_fields(f.type))
+    )
+
+
 def _without_nulls(array: pa.Array, f: types.NestedField) -> pa.Array:
     """Return the array without the nulls that required fields have below a null.
 
@@ -306,8 +363,11 @@ def _without_nulls(array: pa.Array, f: types.NestedField) -> pa.Array:
     """
     # Arrow also counts the nulls of rows before and after a slice
     has_nulls = f.required and array.buffers()[0] is not None
-    if not has_nulls and not has_required_below(f.type):
+    if not has_nulls and not _has_required_parts(f):
         return array
+    if isinstance(f.type, VariantType):
+        parts = [p.fill_null(b"") if p.null_count else p for p in children_of(array)]
+        return with_children(array, array.type, parts, nulls=not f.required)
     if isinstance(f.type, types.PrimitiveType):
         buffers = [None, *array.buffers()[1:]]
         return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)

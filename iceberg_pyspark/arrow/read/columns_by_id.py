@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.formats.file_fields import FileFields
+from iceberg_pyspark.arrow.file_fields import FileFields
 from iceberg_pyspark.arrow.read.file_projection import ConstantField, FileProjection, Match
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.schema import Schema, prune_fields

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrays import as_integers, as_longs
-from iceberg_pyspark.arrow.formats.file_fields import mapping_for, resolve_file_fields
+from iceberg_pyspark.arrow.file_fields import mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
 from iceberg_pyspark.errors import InvalidMetadataError

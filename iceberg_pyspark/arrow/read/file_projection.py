@@ -31,7 +31,7 @@ from iceberg_pyspark.arrow.arrow_schemas import (
     is_text_like,
     scalar_of,
 )
-from iceberg_pyspark.arrow.formats.file_fields import FileField, FileFields
+from iceberg_pyspark.arrow.file_fields import FileField, FileFields
 from iceberg_pyspark.arrow.read.variants import check_variant, variant_array
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec import types

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
-from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.errors import InvalidMetadataError

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import constant_array, scalar_of, to_arrow_schema
+from iceberg_pyspark.arrow.file_fields import FileFields, mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
-from iceberg_pyspark.arrow.formats.file_fields import FileFields, mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById

@@ -28,6 +28,7 @@ from iceberg_pyspark.arrow.arrow_schemas import (
     stored_schema,
     to_arrow_schema,
 )
+from iceberg_pyspark.arrow.write.variant_columns import variant_cast
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import default_of
@@ -216,6 +217,8 @@ class _Plan:
         if isinstance(source, pa.RunEndEncodedType):
             inner = self.convert(source.value_type, type_, target, path)
             return lambda a: _by_runs(a, inner)
+        if isinstance(type_, types.VariantType) and (to_variant := variant_cast(source)):
+            return lambda a: to_variant(a, path)
         if source == target:
             return _same
         if isinstance(source, pa.BaseExtensionType):
@@ -241,7 +244,10 @@ class _Plan:
             case _:
                 if _widens(source, type_):
                     return _cast(target, type_, path)
-        self._refuse(path, source, type_)
+        remedy = ""
+        if isinstance(type_, types.VariantType):
+            remedy = "convert it with iceberg_pyspark.variants_from_objects or variants_from_json"
+        self._refuse(path, source, type_, remedy)
         return _same
 
     def _struct(

@@ -31,8 +31,8 @@ from iceberg_pyspark.arrow.column_metrics import (
     MetricsCollector,
     metric_leaves,
 )
+from iceberg_pyspark.arrow.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import DataFileReader
-from iceberg_pyspark.arrow.formats.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.arrow.read.file_projection import (

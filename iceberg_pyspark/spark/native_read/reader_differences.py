@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.formats.file_fields import has_field_ids
+from iceberg_pyspark.arrow.file_fields import has_field_ids
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral, Predicate

@@ -47,6 +47,7 @@ _TYPES_WRITTEN_ALIKE = (
     ice.TimestamptzType,
     ice.StringType,
     ice.BinaryType,
+    ice.VariantType,
 )
 _TRANSFORMS = (
     IdentityTransform,

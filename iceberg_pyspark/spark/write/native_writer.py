@@ -49,6 +49,7 @@ from iceberg_pyspark.spec.table_properties import (
     PARQUET_DICTIONARY_SIZE,
     PARQUET_PAGE_SIZE,
     PARQUET_ROW_GROUP_SIZE,
+    SHRED_VARIANTS,
 )
 from iceberg_pyspark.spec.transforms import (
     DayTransform,
@@ -104,6 +105,8 @@ _SETTINGS = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.variant.annotateLogicalType.enabled": "true",
+    "spark.sql.variant.inferShreddingSchema": "true",
 }
 _FEWEST_ROWS = 1000
 _SHRINKS_BY = 3
@@ -139,9 +142,13 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
     return None if codec is None else {**options, "compression": codec}
 
 
-def _session_settings(open_files: int) -> Mapping[str, str]:
+def _session_settings(open_files: int, *, shred_variants: bool) -> Mapping[str, str]:
     """Return the session settings; with 0 `open_files`, Spark first sorts the rows by partition."""
-    return {**_SETTINGS, "spark.sql.maxConcurrentOutputFileWriters": str(open_files)}
+    return {
+        **_SETTINGS,
+        "spark.sql.maxConcurrentOutputFileWriters": str(open_files),
+        "spark.sql.variant.writeShredding.enabled": str(shred_variants).lower(),
+    }
 
 
 def max_rows_per_file(context: WriteContext) -> int:
@@ -281,7 +288,10 @@ def write_natively(
         rows,
         job=context.write_id,
         partitioned_by=list(parts),
-        settings=_session_settings(context.max_open_files if keeps_order else 0),
+        settings=_session_settings(
+            context.max_open_files if keeps_order else 0,
+            shred_variants=SHRED_VARIANTS.of(context.properties),
+        ),
     )
     spark = frame.sparkSession
     if store is None:

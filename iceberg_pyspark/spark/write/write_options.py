@@ -29,6 +29,7 @@ from iceberg_pyspark.spec.table_properties import (
     FANOUT,
     FORMAT_VERSION,
     NATIVE_WRITER,
+    SHRED_VARIANTS,
     TARGET_FILE_SIZE,
     check_set_properties,
 )
@@ -46,6 +47,7 @@ PROPERTY_BY_OPTION: Mapping[str, TableProperty] = {
     "fanout-enabled": FANOUT,
     "native-writer-enabled": NATIVE_WRITER,
     "advisory-partition-size": ADVISORY_PARTITION_SIZE,
+    "shred-variants": SHRED_VARIANTS,
 }
 """Options that override a table property for one write."""
 
@@ -60,7 +62,6 @@ _ISOLATION = choice_option("isolation-level", "serializable", "snapshot")
 TXN_APP_ID, TXN_VERSION = "txn-app-id", "txn-version"
 UPSERT_KEYS = "upsert-keys"
 _TXN_VERSION = number_option(TXN_VERSION, 0)
-_SHRED_VARIANTS = flag_option("shred-variants", False)
 _MERGE_SCHEMA = flag_option("merge-schema", False)
 _MERGE_SCHEMA_IN_SPARK = flag_option("mergeschema", False)
 _USES_DISTRIBUTION = flag_option("use-table-distribution-and-ordering", True)
@@ -82,7 +83,7 @@ OPTIONS: Mapping[Way, frozenset[str]] = {
             *_OF_BOTH,
             *PROPERTY_BY_OPTION,
             *(_SPEC_ID.name, _SORT_ORDER_ID.name, _VALIDATE_FROM.name, _ISOLATION.name),
-            *(TXN_APP_ID, _TXN_VERSION.name, _SHRED_VARIANTS.name, _USES_DISTRIBUTION.name),
+            *(TXN_APP_ID, _TXN_VERSION.name, _USES_DISTRIBUTION.name),
             *(_MERGE_SCHEMA.name, _MERGE_SCHEMA_IN_SPARK.name, UPSERT_KEYS),
         }
     ),
@@ -95,7 +96,7 @@ PREFIXES: Mapping[Way, tuple[str, ...]] = {
 _WITHOUT_EFFECT_ON_ANY = {
     "check-ordering",  # columns are found by name
     "check-nullability",  # a null in a required column is always refused
-    # Writes make no delete files and no streams, and do not shred variants.
+    # Writes make no delete files and no streams, and Spark's writer infers the shredding itself.
     "delete-format",
     "delete-granularity",
     "target-delete-file-size-bytes",
@@ -165,8 +166,6 @@ def write_options(
         **{k.removeprefix(_SESSION): v for k, v in settings.items() if k.startswith(_SESSION)},
         **values,
     }
-    if _SHRED_VARIANTS.of(values_or_settings):
-        raise InvalidRequestError("option shred-variants: variants are not shredded; leave it out")
     merges_schema = _MERGE_SCHEMA.of(values_or_settings)
     table_properties = with_prefix(options, _TABLE_PROPERTY)
     if FORMAT_VERSION in values:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type
-from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.arrow.read.position_deletes import POSITION_DELETE_NAMES

@@ -39,7 +39,6 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
-    VariantType,
 )
 
 UTC = dt.timezone.utc
@@ -443,9 +442,8 @@ def test_line_79_unknown_columns_are_not_stored() -> None:
             ListType(element_id=2, element_type=UnknownType()),
             "'c' is a list or map of type unknown",
         ),
-        (VariantType(), "column 'c' has type variant"),
     ],
 )
-def test_types_that_parquet_cannot_hold_yet_are_refused_by_name(type_: Type, message: str) -> None:
+def test_types_that_parquet_cannot_hold_are_refused_by_name(type_: Type, message: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=message):
         check_write_schema(pa.schema([]), one_column(type_), table="t")

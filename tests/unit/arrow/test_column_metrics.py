@@ -28,13 +28,13 @@ from iceberg_pyspark.arrow.column_metrics import (
     FileMetrics,
     MetricsCollector,
     MetricsMode,
-    high_cut,
     metric_leaves,
     metrics_mode,
     metrics_modes,
 )
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.bound_cuts import high_cut
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.table_properties import check_set_properties
 from iceberg_pyspark.spec.types import (

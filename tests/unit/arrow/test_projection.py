@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, to_arrow_schema
-from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.spec.types import (
     IntegerType,

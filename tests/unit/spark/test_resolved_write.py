@@ -123,7 +123,7 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"txn-app-id": "a", "txn-version": "9223372036854775808"}, "is a whole number"),
         ({"merge-schema": "maybe"}, "true or false"),
         ({"write-format": "csv"}, "'csv' is none of parquet, orc, avro"),
-        ({"shred-variants": "true"}, "variants are not shredded"),
+        ({"shred-variants": "maybe"}, "shred-variants"),
         ({"output-sort-order-id": "a"}, "is a whole number"),
         ({"validate-from-snapshot-id": "a"}, "is a whole number"),
     ],
@@ -158,7 +158,7 @@ JAVAS = {
     "compression-strategy": "speed",
     "advisory-partition-size": "5",
     "delete-granularity": "file",
-    "shred-variants": "false",
+    "shred-variants": "true",
     "variant-inference-buffer-size": "7",
     "use-merge-append-for-streaming": "true",
 }
@@ -171,6 +171,7 @@ def test_every_option_of_javas_writes_is_known() -> None:
     parsed = settings.options
     assert settings.properties["write.orc.compression-codec"] == "zstd"
     assert settings.properties["write.orc.compression-strategy"] == "speed"
+    assert settings.properties["write.parquet.shred-variants"] == "true"
     assert (parsed.spec_id, parsed.sort_order_id, parsed.validates_from) == (1, 1, 5)
 
 
