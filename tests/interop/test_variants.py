@@ -97,8 +97,9 @@ def test_bounds_of_shredded_fields_are_javas(lake: Oracle) -> None:
         f"INSERT INTO java_hadoop.{name} SELECT id, to_variant_object(named_struct('b', id > 1, "
         "'i', CAST(id AS INT), 'd', DATE '1960-02-03', 't', TIMESTAMP '2001-02-03 04:05:06.7', "
         "'n', TIMESTAMP_NTZ '2001-02-03 04:05:06.7', 'f', CAST(-0.0 AS FLOAT), 'g', "
-        "CAST(id AS DOUBLE), 'c', CAST(-1.25 AS DECIMAL(5, 2)), 'e', CAST(12345678901.5 AS DECIMAL(18, 1)), 'h', "
-        "CAST(-1 AS DECIMAL(38, 3)), 'x', X'00ff')), 'z' FROM range(4)"
+        "CAST(id AS DOUBLE), 'c', CAST(-1.25 AS DECIMAL(5, 2)), 'e', "
+        "CAST(12345678901.5 AS DECIMAL(18, 1)), "
+        "'h', CAST(-1 AS DECIMAL(38, 3)), 'x', X'00ff')), 'z' FROM range(4)"
     )
     table = load_table(str(lake.warehouse.joinpath(*name.split("."))))
     files = table.inspect.files().to_pylist()
