@@ -109,7 +109,7 @@ def test_bounds_of_shredded_fields_are_javas(lake: Oracle) -> None:
         leaves = metric_leaves(table.schema, {})
         ours = MetricsCollector(leaves, sees_rows=False).finish(footer)
         for kind in ("lower_bounds", "upper_bounds", "value_counts", "null_value_counts"):
-            assert ours[kind] == dict(file[kind]), kind  # type: ignore[literal-required]
+            assert ours[kind] == dict(file[kind]), kind
         assert ours["column_sizes"].keys() == dict(file["column_sizes"]).keys()
         keys.add(ours["lower_bounds"].get(2, b"").count(b"$["))
     assert max(keys) > 5
