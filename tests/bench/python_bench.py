@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -138,11 +139,11 @@ def _append_pyiceberg(work: Work) -> int:
 
     catalog = InMemoryCatalog("bench", warehouse=work.scratch)
     catalog.create_namespace("db")
-    table = catalog.create_table(
+    table: Any = catalog.create_table(
         "db.t", work.rows.schema, properties={"write.parquet.compression-level": "1"}
     )
     table.append(work.rows)
-    return int(table.current_snapshot().summary["added-records"])  # type: ignore[union-attr, index]
+    return int(table.current_snapshot().summary["added-records"])
 
 
 def _append_duckdb(work: Work) -> int:
@@ -152,7 +153,7 @@ def _append_duckdb(work: Work) -> int:
     target = f"{work.scratch}/rows.parquet"
     options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
     duckdb.sql(f"COPY rows TO '{target}' ({options})")
-    return pq.read_metadata(target).num_rows
+    return int(pq.read_metadata(target).num_rows)
 
 
 def _append_polars(work: Work) -> int:
@@ -161,13 +162,13 @@ def _append_polars(work: Work) -> int:
     target = f"{work.scratch}/rows.parquet"
     frame: Any = polars.from_arrow(work.rows)
     frame.write_parquet(target, compression="zstd", compression_level=1)
-    return pq.read_metadata(target).num_rows
+    return int(pq.read_metadata(target).num_rows)
 
 
 def _append_pyarrow(work: Work) -> int:
     target = f"{work.scratch}/rows.parquet"
     pq.write_table(work.rows, target, compression="zstd", compression_level=1)
-    return pq.read_metadata(target).num_rows
+    return int(pq.read_metadata(target).num_rows)
 
 
 def _sum_of(batches: Any) -> int:
@@ -294,7 +295,7 @@ def make_table(folder: str, scale: float) -> Work:
     catalog.create_namespace("db")
     table = catalog.create_table("db.lineitem", rows.schema)
     ends = [rows.num_rows * i // FILES for i in range(FILES + 1)]
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in pairwise(ends):
         table.append(rows.slice(start, end - start))
     return Work(table.location, folder, rows["l_orderkey"][ends[1]].as_py())
 

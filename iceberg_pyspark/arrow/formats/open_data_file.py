@@ -9,16 +9,24 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 def open_data_file(
-    io: FileIO, location: str, file_format: str, *, verify_checksums: bool = False
+    io: FileIO,
+    location: str,
+    file_format: str,
+    *,
+    verify_checksums: bool = False,
+    threads: bool = False,
 ) -> DataFileReader:
     """Open a data or delete file; raise `UnsupportedFeatureError` for an unknown format.
 
-    With `verify_checksums`, pages of Parquet files are compared with their checksums, if any.
+    With `verify_checksums`, pages of Parquet files are compared with their checksums, if any. With
+    `threads`, columns of a local Parquet file are decoded in Arrow's threads.
     """
     # every worker process imports this module, but hardly any uses a format other than Parquet
     match file_format:
         case "parquet":
-            return ParquetFileReader(io, location, verify_checksums=verify_checksums)
+            return ParquetFileReader(
+                io, location, verify_checksums=verify_checksums, threads=threads
+            )
         case "orc":
             from iceberg_pyspark.arrow.formats.orc_reader import OrcFileReader  # noqa: PLC0415
 

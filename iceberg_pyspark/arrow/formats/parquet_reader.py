@@ -37,6 +37,8 @@ BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
 _STREAM_BUFFER_BYTES = 1024 * 1024
+_DICTIONARY_BYTES = 1
+"""The most bytes per text of a column of which nearly all pages refer to a dictionary."""
 
 
 def arrow_input(stream: BinaryIO) -> pa.NativeFile:
@@ -51,8 +53,16 @@ class ParquetFileReader(DataFileReader):
 
     reads_whole_columns = False
 
-    def __init__(self, file_io: FileIO, location: str, *, verify_checksums: bool = False) -> None:
+    def __init__(
+        self,
+        file_io: FileIO,
+        location: str,
+        *,
+        verify_checksums: bool = False,
+        threads: bool = False,
+    ) -> None:
         self._verify_checksums = verify_checksums
+        self._threads = threads
         super().__init__(file_io, location)
 
     def _open(self) -> None:
@@ -90,19 +100,41 @@ class ParquetFileReader(DataFileReader):
             buffer_size=_STREAM_BUFFER_BYTES if chunks > _WHOLE_CHUNKS_BYTES else 0,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._verify_checksums,
+            read_dictionary=self._repeated_texts(groups, columns),
         )
+        # threads would read an object in another order than it was told
+        threads = self._threads and isinstance(self._input, pa.OSFile)
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(groups, columns)
         for row_groups, position in runs:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
-                batch_rows, row_groups=row_groups, column_indices=columns, use_threads=False
+                batch_rows, row_groups=row_groups, column_indices=columns, use_threads=threads
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
-                    yield position, batch
+                    yield position, _decoded(batch)
                     position += batch.num_rows
+
+    def _repeated_texts(self, groups: list[pq.RowGroupMetaData], columns: list[int]) -> list[str]:
+        """Return the top-level columns of texts and bytes that are stored as dictionaries.
+
+        Arrow decodes whole dictionaries faster than it decodes one text after another, and plain
+        texts more slowly. They have at least four bytes each.
+        """
+        names = []
+        for c in columns:
+            path = self.metadata.schema.column(c).path
+            chunks = [g.column(c) for g in groups]
+            if (
+                chunks[0].physical_type == "BYTE_ARRAY"
+                and path in self.schema.names  # a nested column needs other code to decode it
+                and sum(chunk.total_uncompressed_size for chunk in chunks)
+                < _DICTIONARY_BYTES * sum(map(_values, chunks))
+            ):
+                names.append(path)
+        return names
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         try:
@@ -138,6 +170,21 @@ class ParquetFileReader(DataFileReader):
             position += group.num_rows
         if run:
             yield run, run_position
+
+
+def _values(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return the number of values that are not null, as far as it is known."""
+    statistics = chunk.statistics
+    nulls = statistics.null_count if statistics is not None and statistics.has_null_count else 0
+    return int(chunk.num_values - nulls)
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with dictionaries as plain columns."""
+    for i, column in enumerate(batch.columns):
+        if isinstance(column, pa.DictionaryArray):
+            batch = batch.set_column(i, batch.field(i).name, column.dictionary_decode())
+    return batch
 
 
 def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:

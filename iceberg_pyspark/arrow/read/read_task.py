@@ -166,11 +166,14 @@ def read_group(context: ScanContext, group: ScanTaskGroup, io: FileIO) -> Iterat
         yield from read_task(context, task, io)
 
 
-def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.RecordBatch]:
+def read_task(
+    context: ScanContext, task: ScanTask, io: FileIO, *, threads: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the task's live rows that match the scan's predicate, in file order.
 
     Batches have exactly `to_arrow_schema(context.projection)` and at most about 64k rows. If
-    `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java.
+    `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java. With
+    `threads`, the columns of local files are decoded in Arrow's threads.
     """
     with _errors_of_file(context, task):
         deleted_rows = read_deleted_rows(
@@ -181,6 +184,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
             task.file_path,
             task.file_format,
             verify_checksums=context.verify_checksums,
+            threads=threads,
         ) as file:
             fields = resolve_file_fields(
                 file.schema,

@@ -265,7 +265,7 @@ class TableScan(RowStream):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         scan, plan = self.scan_and_plan()
         for task in plan.tasks(self.split):
-            yield from read_task(scan.context, task, scan.io)
+            yield from read_task(scan.context, task, scan.io, threads=True)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table in memory; remote files are read several at a time."""
@@ -277,7 +277,9 @@ class TableScan(RowStream):
         if tasks and not is_local(tasks[0].file_path):
             batches = chain.from_iterable(threaded_map(scan._rows, tasks))
         else:
-            batches = (b for task in tasks for b in read_task(scan.context, task, scan.io))
+            batches = chain.from_iterable(
+                read_task(scan.context, task, scan.io, threads=True) for task in tasks
+            )
         return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
 
     def _rows(self, task: ScanTask) -> list[pa.RecordBatch]:
@@ -295,7 +297,8 @@ class TableScan(RowStream):
             if scan._is_countable(task):
                 rows += task.record_count - scan._deleted_row_count(task)
             else:
-                rows += sum(b.num_rows for b in read_task(counting, task, scan.io))
+                batches = read_task(counting, task, scan.io, threads=True)
+                rows += sum(b.num_rows for b in batches)
         return int(min(rows, limit))
 
     def known_count(self) -> int | None:
