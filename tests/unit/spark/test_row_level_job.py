@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
-from iceberg_pyspark.spark.row_level.execution import _Run
+from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.spark.row_changes.row_commit import RowCommit
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
@@ -105,11 +106,8 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
     assert changes.counts.get(Op.DELETE, 0) == len(rows)
 
 
-class LostRead:
-    """A read whose files cannot be planned."""
-
-    def files(self, paths: object) -> Any:
-        raise StorageError("a manifest cannot be read")
+def lost_files(paths: object) -> Any:
+    raise StorageError("a manifest cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -118,17 +116,18 @@ class LostRead:
 def test_new_files_are_removed(duplicate_match: str | None, error: type[Exception]) -> None:
     io = MemoryFileIO()
     io.write_bytes("/t/new.parquet", b"rows")
-    target: Any = SimpleNamespace(
-        name="t",
-        io=io,
-        metadata=commit_table().metadata,
-        selection=None,
-        write=SimpleNamespace(options=None, write_id="1"),
-    )
-    operation: Any = SimpleNamespace(requires_single_match=True)
+    write: Any = SimpleNamespace(table="t", io=io, metadata=commit_table().metadata)
     new_file: Any = SimpleNamespace(file_path="/t/new.parquet")
-    rows = TouchedRows(data_files=(new_file,), duplicate_match=duplicate_match)
-    read: Any = LostRead()
+    commit = RowCommit(
+        operation="merge",
+        write=write,
+        rows=TouchedRows(data_files=(new_file,), duplicate_match=duplicate_match),
+        files=lost_files,
+        read_predicate=AlwaysTrue,
+        source_predicate=AlwaysTrue,
+        requires_single_match=True,
+        summary=lambda _: {},
+    )
     with pytest.raises(error):
-        _Run(operation, target)._commit(target, rows, None, read)
+        commit.commit()
     assert not io.exists("/t/new.parquet")
