@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.row_changes.row_level_rules import RowChanges
 from iceberg_pyspark.spark.spark_table import SparkTable
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from tests.support import change_statements as changes
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.spark.bridge.jvm import is_aliased
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_operations import (
     ChangeRowsWhere,
@@ -86,5 +87,4 @@ def has_alias(frame: DataFrame) -> bool:
     plan = getattr(frame, "_plan", None)
     if plan is not None:
         return type(plan).__name__ in ("SubqueryAlias", "Read")
-    analyzed = frame._jdf.queryExecution().analyzed()
-    return bool(analyzed.getClass().getSimpleName() == "SubqueryAlias")
+    return is_aliased(frame)
