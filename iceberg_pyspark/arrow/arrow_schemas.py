@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.geo_columns import EDGES_OF_ARROW, geo_metadata, geo_type_of, wkb_type
 from iceberg_pyspark.errors import (
     InvalidMetadataError,
     InvalidRequestError,
@@ -28,6 +29,8 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import with_child_defaults
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     NestedField,
@@ -35,6 +38,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
     walk_fields,
 )
 
@@ -68,13 +72,15 @@ _ARROW_BY_CLASS: Mapping[type[types.PrimitiveType], pa.DataType] = {
     types.BinaryType: pa.binary(),
     types.UnknownType: pa.null(),
     types.VariantType: VARIANT,
+    types.GeometryType: pa.binary(),
+    types.GeographyType: pa.binary(),
 }
 
 
 def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
     """Return the Arrow schema of an Iceberg schema; with `field_ids`, ids and docs at every level.
 
-    Raises `UnsupportedFeatureError`, which names the column, for geometry and geography.
+    Geometries and geographies are WKB, which the metadata of their fields says.
     """
     return pa.schema([to_arrow_field(f, field_ids=field_ids) for f in schema.fields])
 
@@ -83,9 +89,9 @@ def to_arrow_field(
     field: types.NestedField, *, field_ids: bool = False, path: str = ""
 ) -> pa.Field:
     """Return the Arrow field of an Iceberg field and its children; `path` names its parent."""
-    metadata: dict[bytes, bytes] | None = None
+    metadata = geo_metadata(field.type)
     if field_ids:
-        metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
+        metadata[FIELD_ID_KEY] = str(field.field_id).encode()
         if field.doc is not None:
             metadata[DOC_KEY] = field.doc.encode()
     name = f"{path}.{field.name}" if path else field.name
@@ -94,7 +100,7 @@ def to_arrow_field(
         _arrow_type(field.type, name, field_ids),
         # `unknown` holds only nulls, even if the schema says that the column is required
         nullable=field.optional or isinstance(field.type, types.UnknownType),
-        metadata=metadata,
+        metadata=metadata or None,
     )
 
 
@@ -119,13 +125,7 @@ def _arrow_type(type_: types.Type, name: str, field_ids: bool) -> pa.DataType:
                 to_arrow_field(type_.value, field_ids=field_ids, path=name),
             )
         case types.PrimitiveType():
-            primitive = _ARROW_BY_CLASS.get(type(type_))
-            if primitive is None:
-                raise UnsupportedFeatureError(
-                    f"column '{name}' has type {type_}, which cannot be read or written yet; "
-                    "select the other columns"
-                )
-            return primitive
+            return _ARROW_BY_CLASS[type(type_)]
 
 
 def field_id_of(field: pa.Field) -> int | None:
@@ -222,7 +222,7 @@ class _Ids:
             types.NestedField(
                 field_id=field_id,
                 name=f.name,
-                type=self._type(f.type, f"{path}{f.name}"),
+                type=geo_type_of(f) or self._type(f.type, f"{path}{f.name}"),
                 required=not f.nullable,
                 doc=_doc(f),
             )
@@ -322,6 +322,13 @@ def file_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_file_field(f, to_arrow_field(f, field_ids=True)) for f in fields])
 
 
+def is_annotated(type_: Type) -> bool:
+    """Return whether Arrow does not write the logical type of a column, so that we must."""
+    return isinstance(type_, VariantType) or (
+        isinstance(type_, GeographyType) and type_.algorithm != EDGES_OF_ARROW
+    )
+
+
 def has_required_below(type_: Type) -> bool:
     """Return whether a field below the type is required."""
     return any(f.required for f in walk_fields(type_))
@@ -372,6 +379,9 @@ def _file_field(field: NestedField, arrow: pa.Field) -> pa.Field:
     match field.type:
         case UUIDType():
             return arrow.with_type(pa.uuid())
+        case GeometryType() | GeographyType():
+            marked = arrow.with_metadata({FIELD_ID_KEY: str(field.field_id).encode()})
+            return marked if is_annotated(field.type) else marked.with_type(wkb_type(field.type))
         case StructType(fields=fields):
             return arrow.with_type(
                 pa.struct([_file_field(f, arrow.type.field(i)) for i, f in enumerate(fields)])

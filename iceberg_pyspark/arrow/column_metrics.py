@@ -22,9 +22,11 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrow_schemas import is_list_like, stored_schema, value_of
 from iceberg_pyspark.arrow.file_fields import FileField, resolve_file_fields
+from iceberg_pyspark.arrow.geo_columns import box_of_chunk
 from iceberg_pyspark.arrow.variant_bounds import variant_bounds
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.bound_cuts import high_cut
+from iceberg_pyspark.spec.bounding_boxes import BoundingBox
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_properties import (
     METRICS_COLUMN,
@@ -180,6 +182,11 @@ class MetricsCollector:
             for leaf in self._leaves
             if leaf.counts and isinstance(leaf.type, types.FloatType | types.DoubleType)
         ]
+        self._geos = [
+            leaf
+            for leaf in leaves
+            if leaf.counts and isinstance(leaf.type, types.GeometryType | types.GeographyType)
+        ]
         self._has_variants = any(isinstance(leaf.type, types.VariantType) for leaf in leaves)
         self._texts = [
             leaf for leaf in self._leaves if leaf.bounds and isinstance(leaf.type, _LONG)
@@ -191,12 +198,16 @@ class MetricsCollector:
         self._row_groups = 0
         self._nan_counts = {leaf.field_id: 0 for leaf in self._floats}
         self._long_texts: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+        self._geo_nulls = {leaf.field_id: 0 for leaf in self._geos}
 
     def observe(self, row_group: pa.Table) -> None:
         """Take NaN counts and bounds of long texts from the row group that is written next."""
         for leaf in self._floats:
             nans = pc.sum(pc.is_nan(_leaf_column(row_group, leaf))).as_py()
             self._nan_counts[leaf.field_id] += nans or 0
+        for leaf in self._geos:
+            # Arrow writes no statistics of these columns, not even the number of nulls
+            self._geo_nulls[leaf.field_id] += _leaf_column(row_group, leaf).null_count
         for leaf in self._texts:
             column = _leaf_column(row_group, leaf)
             if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
@@ -211,7 +222,7 @@ class MetricsCollector:
         values: dict[int, int] = {}
         nulls: dict[int, int] = {}
         known_bounds: list[tuple[Leaf, tuple[Any, Any]]] = []
-        of_variants: dict[int, tuple[bytes, bytes]] = {}
+        encoded: dict[int, tuple[bytes, bytes]] = {}
         # a variant has any number of columns in the file, so those behind it are found by path
         columns = _columns_by_path(footer) if self._has_variants else None
 
@@ -226,7 +237,7 @@ class MetricsCollector:
                 [column_of_nulls] = (c for c in column.children if c.name == "metadata")
                 chunks = chunks_of(column_of_nulls.leaves[0])
                 if leaf.has_bounds and (ends := variant_bounds(column, chunks_of)) is not None:
-                    of_variants[leaf.field_id] = ends
+                    encoded[leaf.field_id] = ends
             else:
                 chunks = chunks_of(leaf.index if column is None else column.leaves[0])
             if leaf.mode != NONE and not is_variant:
@@ -237,6 +248,12 @@ class MetricsCollector:
             statistics = [c.statistics for c in chunks]
             if all(s is not None and s.has_null_count for s in statistics):
                 nulls[leaf.field_id] = sum(s.null_count for s in statistics)
+            elif self._sees_rows and leaf.field_id in self._geo_nulls:
+                nulls[leaf.field_id] = self._geo_nulls[leaf.field_id]
+            if leaf.has_bounds and isinstance(leaf.type, types.GeometryType):
+                box = _box_of_chunks(chunks)
+                if box is not None and (ends := box.bounds()) is not None:
+                    encoded[leaf.field_id] = ends
             is_uncounted = not self._sees_rows and leaf.field_id in self._nan_counts
             if is_uncounted and any(map(_may_have_nan, chunks)):
                 del self._nan_counts[leaf.field_id]
@@ -244,8 +261,8 @@ class MetricsCollector:
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
                 known_bounds.append((leaf, bounds))
         lower, upper = _serialized_bounds(known_bounds)
-        lower |= {i: low for i, (low, _) in of_variants.items()}
-        upper |= {i: high for i, (_, high) in of_variants.items()}
+        lower |= {i: low for i, (low, _) in encoded.items()}
+        upper |= {i: high for i, (_, high) in encoded.items()}
         metrics = FileMetrics(
             record_count=footer.num_rows,
             column_sizes=sizes,
@@ -277,6 +294,19 @@ class MetricsCollector:
             lows.append(_value(leaf.type, low, least=True))
             highs.append(_value(leaf.type, high, least=False))
         return (min(lows), max(highs)) if lows else None
+
+
+def _box_of_chunks(chunks: Iterable[pq.ColumnChunkMetaData]) -> BoundingBox | None:
+    """Return the box of all chunks, or None if that of one is unknown."""
+    box = BoundingBox()
+    for chunk in chunks:
+        part = box_of_chunk(chunk)
+        if part is None:
+            return None
+        for dimension in range(4):
+            if part.has(dimension):
+                box.add(dimension, (part.lower[dimension], part.upper[dimension]))
+    return box
 
 
 def _columns_by_path(footer: pq.FileMetaData) -> dict[tuple[str, ...], FileField]:
@@ -399,6 +429,11 @@ class RowMetrics:
         self._nulls = {leaf.field_id: 0 for leaf in self._leaves}
         self._nans = {leaf.field_id: 0 for leaf in self._leaves if _is_float(leaf)}
         self._bounds: dict[int, tuple[Any, Any]] = {}
+        self._boxes: dict[int, BoundingBox | None] = {
+            leaf.field_id: BoundingBox()
+            for leaf in self._leaves
+            if leaf.has_bounds and isinstance(leaf.type, types.GeometryType)
+        }
 
     def observe(self, rows: pa.Table) -> None:
         """Add rows of the file to the metrics."""
@@ -412,6 +447,8 @@ class RowMetrics:
                 self._nans[leaf.field_id] += nans
                 if nans:
                     column = column.filter(pc.invert(nan))
+            if (box := self._boxes.get(leaf.field_id)) is not None:
+                self._boxes[leaf.field_id] = _extended(box, column)
             if leaf.bounds and (bounds := _least_and_greatest(leaf, column)) is not None:
                 low, high = self._bounds.get(leaf.field_id, bounds)
                 self._bounds[leaf.field_id] = (min(low, bounds[0]), max(high, bounds[1]))
@@ -423,6 +460,9 @@ class RowMetrics:
             for leaf in self._leaves
             if leaf.field_id in self._bounds
         )
+        for field_id, box in self._boxes.items():
+            if box is not None and (ends := box.bounds()) is not None:
+                lower[field_id], upper[field_id] = ends
         return FileMetrics(
             record_count=self._record_count,
             column_sizes={},
@@ -433,6 +473,17 @@ class RowMetrics:
             upper_bounds=upper,
             split_offsets=(),
         )
+
+
+def _extended(box: BoundingBox, column: pa.ChunkedArray) -> BoundingBox | None:
+    """Extend the box by a column of WKB; return None if a value is none."""
+    try:
+        for wkb in column.to_pylist():
+            if wkb is not None:
+                box.add_wkb(wkb)
+    except ValueError:
+        return None
+    return box
 
 
 def _is_float(leaf: Leaf) -> bool:

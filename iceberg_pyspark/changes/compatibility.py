@@ -208,6 +208,9 @@ def _check_field(f: types.NestedField, name: str, format_version: int) -> None:
                 f"column '{name}': type {f.type} needs format version {min_version}, "
                 f"the table has {format_version}; upgrade the table or choose another type"
             )
+        reason = types.why_not_made(f.type)
+        if reason is not None:
+            raise InvalidRequestError(f"column '{name}': type {f.type}: {reason}; choose another")
     if isinstance(f.type, types.UnknownType) and f.required:
         raise InvalidRequestError(f"column '{name}': a column of type unknown must be optional")
     if f.initial_default is None and f.write_default is None:

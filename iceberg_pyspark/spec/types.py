@@ -139,27 +139,31 @@ class VariantType(PrimitiveType):
     """`variant` (v3): semi-structured value; treated as a type without children."""
 
 
+DEFAULT_CRS = "OGC:CRS84"
+"""The coordinate reference system of a type that names none: longitude and latitude of WGS 84."""
+
+
 @dataclass(frozen=True, slots=True)
 class GeometryType(PrimitiveType):
     """`geometry(C)` (v3): WKB on a plane."""
 
-    crs: str = "OGC:CRS84"
+    crs: str = DEFAULT_CRS
 
     def __str__(self) -> str:
-        return "geometry" if self.crs == "OGC:CRS84" else f"geometry({self.crs})"
+        return "geometry" if self.crs == DEFAULT_CRS else f"geometry({self.crs})"
 
 
 @dataclass(frozen=True, slots=True)
 class GeographyType(PrimitiveType):
     """`geography(C, A)` (v3): WKB on an ellipsoid with an edge algorithm."""
 
-    crs: str = "OGC:CRS84"
+    crs: str = DEFAULT_CRS
     algorithm: str = "spherical"
 
     def __str__(self) -> str:
         if self.algorithm != "spherical":
             return f"geography({self.crs}, {self.algorithm})"
-        return "geography" if self.crs == "OGC:CRS84" else f"geography({self.crs})"
+        return "geography" if self.crs == DEFAULT_CRS else f"geography({self.crs})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,11 +330,48 @@ def primitive_from_string(text: str) -> PrimitiveType:
         if crs := m[1].strip():
             return GeometryType(crs)
     if m := _GEOGRAPHY.fullmatch(text.strip()):
-        crs = (m[1] or "OGC:CRS84").strip()
+        crs = (m[1] or DEFAULT_CRS).strip()
         algorithm = (m[2] or "spherical").strip().lower()
         if crs and _EDGE_ALGORITHM.fullmatch(algorithm):
             return GeographyType(crs, algorithm)
     raise InvalidMetadataError(f"unknown type {short_text(text)}")
+
+
+EDGE_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+"""How the edges of a geography are interpolated."""
+
+_NUMBERED_CRS = re.compile(r"(?:srid|epsg):([0-9]{1,9})", re.IGNORECASE)
+_PROJECTED = (range(2000, 4000), range(20000, 32800))
+"""Codes of EPSG for systems on a plane."""
+
+
+def crs_number(crs: str) -> int | None:
+    """Return the number of a coordinate reference system, as in `EPSG:3857`, or None."""
+    if crs.upper() == DEFAULT_CRS:
+        return 4326
+    m = _NUMBERED_CRS.fullmatch(crs)
+    return None if m is None else int(m[1])
+
+
+def crs_of_number(number: int) -> str:
+    """Return the coordinate reference system with a number, in the form that Spark writes.
+
+    >>> crs_of_number(4326), crs_of_number(3857)
+    ('OGC:CRS84', 'EPSG:3857')
+    """
+    return DEFAULT_CRS if number == 4326 else f"EPSG:{number}" if number else "SRID:0"
+
+
+def why_not_made(type_: PrimitiveType) -> str | None:
+    """Return why no new column may have a type that is read in existing tables, or None."""
+    if not isinstance(type_, GeographyType):
+        return None
+    if type_.algorithm not in EDGE_ALGORITHMS:
+        return f"the algorithms of geography are {', '.join(EDGE_ALGORITHMS)}"
+    number = crs_number(type_.crs)
+    if number is not None and any(number in codes for codes in _PROJECTED):
+        return f"{type_.crs} is a system on a plane, for which there is geometry"
+    return None
 
 
 def children_of(type_: Type) -> tuple[NestedField, ...]:

@@ -156,6 +156,8 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> ty
         )
     if dtype is exp.DType.DECIMAL:
         return _decimal(parts, name)
+    if dtype is exp.DType.GEOMETRY or dtype is exp.DType.GEOGRAPHY:
+        return _geo_type(dtype, parts, name)
     if dtype in _BOUNDED_STRINGS and len(parts) == 1:
         return types.StringType()
     primitive = _PRIMITIVES.get(dtype) if dtype is not None else None
@@ -165,9 +167,24 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> ty
         f"column '{name}': type {_sql(kind)} is not known here; there are BOOLEAN, "
         "INT, BIGINT, FLOAT, "
         "DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, BINARY, UUID, TIME, "
-        "VARIANT, "
+        "VARIANT, GEOMETRY(srid), GEOGRAPHY(srid), "
         "STRUCT<...>, ARRAY<...>, MAP<..., ...>"
     )
+
+
+def _geo_type(
+    dtype: exp.DType, parts: Sequence[exp.Expression], name: str
+) -> types.GeometryType | types.GeographyType:
+    """Return the type that Spark writes with the number of its reference system."""
+    crs = types.DEFAULT_CRS
+    if parts:
+        if len(parts) > 1 or not (parts[0].name.isdecimal() and len(parts[0].name) < 10):
+            raise InvalidRequestError(
+                f"column '{name}': geometry and geography take the number of a reference system; "
+                "others are given by update_schema, as in 'geometry(projjson:name)'"
+            )
+        crs = types.crs_of_number(int(parts[0].name))
+    return types.GeometryType(crs) if dtype is exp.DType.GEOMETRY else types.GeographyType(crs)
 
 
 def _decimal(parts: Sequence[exp.Expression], name: str) -> types.DecimalType:

@@ -38,6 +38,8 @@ from iceberg_pyspark.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     NestedField,
@@ -76,7 +78,13 @@ PRIMITIVE_TYPES: tuple[PrimitiveType, ...] = (
 )
 """Every primitive type whose values have an order."""
 
-STORED_TYPES: tuple[PrimitiveType, ...] = (*PRIMITIVE_TYPES, VariantType())
+STORED_TYPES: tuple[PrimitiveType, ...] = (
+    *PRIMITIVE_TYPES,
+    VariantType(),
+    GeometryType("EPSG:3857"),
+    GeographyType(),
+    GeographyType("OGC:CRS84", "karney"),
+)
 """Every primitive type that files of Parquet and Avro store."""
 
 _HOUR_US = 3_600_000_000
@@ -121,6 +129,20 @@ _VARIANTS = st.recursive(
 )
 
 
+_COORDINATES = st.sampled_from([0.0, -0.0, 1.5, -7.0, float("nan"), 179.0]) | st.floats()
+_POINTS = st.lists(st.tuples(*[_COORDINATES] * 4), max_size=3)
+
+
+def _wkb(order: str, layout: int, points: list[tuple[float, ...]]) -> bytes:
+    """Return a point, or else a line, in a byte order, with X, Y and what the layout adds."""
+    taken = {0: (0, 1), 1000: (0, 1, 2), 2000: (0, 1, 3), 3000: (0, 1, 2, 3)}[layout]
+    numbers = [p[i] for p in points for i in taken]
+    count = () if len(points) == 1 else (len(points),)
+    kind = layout + (1 if len(points) == 1 else 2)
+    head = struct.pack(f"{order}BI{'I' * len(count)}", order == "<", kind, *count)
+    return head + struct.pack(f"{order}{len(numbers)}d", *numbers)
+
+
 def values(type_: Type) -> SearchStrategy[Any]:
     """Return non-null values of a primitive type; float and double include NaN and -0.0."""
     small_floats = st.sampled_from([0.0, -0.0, 1.0, -1.5, 0.1, 2.5, float("inf"), float("-inf")])
@@ -161,6 +183,10 @@ def values(type_: Type) -> SearchStrategy[Any]:
         case BinaryType():
             octets = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), max_size=6)
             return octets.map(bytes) | st.binary(max_size=6)
+        case GeometryType() | GeographyType():
+            return st.builds(
+                _wkb, st.sampled_from("<>"), st.sampled_from((0, 1000, 2000, 3000)), _POINTS
+            )
         case VariantType():
             return _VARIANTS.map(
                 lambda v: dict(zip(("metadata", "value"), variant_of(v), strict=True))

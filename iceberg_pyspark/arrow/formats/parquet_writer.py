@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children, without_hidden_elements
-from iceberg_pyspark.arrow.arrow_schemas import file_schema, stored_schema
+from iceberg_pyspark.arrow.arrow_schemas import file_schema, is_annotated, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
-from iceberg_pyspark.formats.encoding.parquet_annotations import VARIANT, annotated_end
+from iceberg_pyspark.formats.encoding.parquet_annotations import VARIANT, annotated_end, geography
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.property_types import (
     LONG_MAX,
@@ -341,11 +341,14 @@ class _EndOfFile:
 
 def _logical_types(schema: Schema) -> dict[int, bytes]:
     """Return the logical types that Arrow does not write, by field id."""
-    return {
-        f.field_id: VARIANT
-        for f in types.walk_fields(schema.as_struct)
-        if isinstance(f.type, VariantType)
-    }
+    logical_types = {}
+    for f in types.walk_fields(schema.as_struct):
+        if isinstance(f.type, types.GeographyType) and is_annotated(f.type):
+            crs = None if f.type.crs == types.DEFAULT_CRS else f.type.crs
+            logical_types[f.field_id] = geography(crs, f.type.algorithm)
+        elif is_annotated(f.type):
+            logical_types[f.field_id] = VARIANT
+    return logical_types
 
 
 def _has_required_parts(f: types.NestedField) -> bool:

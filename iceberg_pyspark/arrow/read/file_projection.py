@@ -93,6 +93,8 @@ def _is_readable(physical: pa.DataType, type_: types.PrimitiveType) -> bool:
             return bool(t.is_timestamp(physical))
         case types.StringType() | types.BinaryType():
             return is_text_like(physical) or is_binary_like(physical)
+        case types.GeometryType() | types.GeographyType():
+            return is_binary_like(physical)
         case types.FixedType(length=length):
             return is_binary_like(physical) or _is_fixed(physical, length)
         case types.UUIDType():

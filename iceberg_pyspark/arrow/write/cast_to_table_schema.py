@@ -236,6 +236,8 @@ class _Plan:
             case types.MapType():
                 if pa.types.is_map(source):
                     return self._map(source, type_, target, path)
+            case types.GeometryType() | types.GeographyType() if _is_sparks_geo(source):
+                return lambda a: _cast(target, type_, path)(pc.struct_field(a, "wkb"))
             case types.UUIDType() if is_text_like(source):
                 return lambda a: _uuid_of_text(a, path)
             case types.UUIDType() | types.FixedType():
@@ -329,6 +331,11 @@ def _default(f: types.NestedField, target: pa.DataType) -> Callable[[int], pa.Ar
     return lambda rows: constant_array(scalar, rows)
 
 
+def _is_sparks_geo(source: pa.DataType) -> bool:
+    """Return whether the type is Spark's for geometries and geographies in Arrow."""
+    return pa.types.is_struct(source) and {f.name for f in source} == {"srid", "wkb"}
+
+
 def _is_bytes(source: pa.DataType) -> bool:
     return is_binary_like(source) or pa.types.is_fixed_size_binary(source)
 
@@ -365,12 +372,14 @@ def _widens(source: pa.DataType, type_: types.Type) -> bool:
             return is_text_like(source)
         case types.BinaryType():
             return _is_bytes(source)
+        case types.GeometryType() | types.GeographyType():
+            return is_binary_like(source)
         case _:
             return False
 
 
 def _cast(target: pa.DataType, type_: types.Type, path: str) -> ArrayFunction:
-    if isinstance(type_, types.StringType | types.BinaryType):
+    if pa.types.is_string(target) or pa.types.is_binary(target):
         return lambda array: _from_zero(array).cast(target)  # only their length may be too large
 
     def convert(array: pa.Array) -> pa.Array:

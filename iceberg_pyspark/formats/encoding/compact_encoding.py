@@ -33,15 +33,19 @@ def read_signed(data: bytes | memoryview, offset: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), offset
 
 
+def write_unsigned(number: int) -> bytes:
+    """Return the bytes of a number of at most 64 bits."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
 def write_signed(number: int) -> bytes:
     """Return the bytes of a number of at most 64 bits, in zigzag order."""
-    rest = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    return write_unsigned((number << 1) ^ (number >> 63))
 
 
 LIST, STRUCT = 9, 12

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iceberg_pyspark.formats.encoding.compact_encoding import CompactReader, write_signed
+from iceberg_pyspark.formats.encoding.compact_encoding import (
+    CompactReader,
+    write_signed,
+    write_unsigned,
+)
+from iceberg_pyspark.spec.types import EDGE_ALGORITHMS
 
 _SCHEMA = 2
 _FIELD_ID = 9
@@ -20,6 +25,14 @@ _TAIL = 8
 
 VARIANT = b"\x0c" + write_signed(16) + b"\x13\x01\x00" + b"\x00"
 """The logical type VARIANT, version 1."""
+
+
+def geography(crs: str | None, algorithm: str) -> bytes:
+    """Return the logical type GEOGRAPHY; without a CRS it has the default one."""
+    text = b"" if crs is None else b"\x18" + write_unsigned(len(crs.encode())) + crs.encode()
+    head = b"\x25" if crs is None else b"\x15"
+    number = write_signed(EDGE_ALGORITHMS.index(algorithm))
+    return b"\x0c" + write_signed(18) + text + head + number + b"\x00" + b"\x00"
 
 
 def annotated(footer: bytes, logical_types: Mapping[int, bytes]) -> bytes:

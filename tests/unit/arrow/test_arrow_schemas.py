@@ -17,7 +17,7 @@ from iceberg_pyspark.arrow.arrow_schemas import (
     to_arrow_schema,
     value_of,
 )
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.types import (
     DateType,
     DecimalType,
@@ -95,11 +95,14 @@ def test_field_ids_at_every_level_only_when_asked_for() -> None:
     assert arrow.field("id").metadata[b"doc"] == b"key"
 
 
-@pytest.mark.parametrize("type_", [GeometryType(), GeographyType()])
-def test_types_without_a_mapping_are_refused_by_column(type_: PrimitiveType) -> None:
+@pytest.mark.parametrize(
+    "type_", [GeometryType(), GeometryType("srid:3857"), GeographyType("OGC:CRS84", "karney")]
+)
+def test_geometries_are_bytes_that_their_field_marks(type_: PrimitiveType) -> None:
     schema = schema_of(optional(1, "s", StructType((optional(2, "v", type_),))))
-    with pytest.raises(UnsupportedFeatureError, match=r"'s\.v'"):
-        to_arrow_schema(schema)
+    arrow = to_arrow_schema(schema)
+    assert arrow.field("s").type.field("v").type == pa.binary()
+    assert from_arrow_schema(arrow) == schema
 
 
 def test_round_trip_keeps_ids_docs_and_nullability() -> None:
