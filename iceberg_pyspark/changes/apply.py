@@ -17,6 +17,7 @@ from iceberg_pyspark.changes import apply_schemas
 from iceberg_pyspark.changes import changes as ch
 from iceberg_pyspark.changes.changes import SetSnapshotRef
 from iceberg_pyspark.changes.compatibility import (
+    check_encryption,
     check_may_change,
     check_partition_source,
     check_sort_order,
@@ -52,6 +53,7 @@ def finished_metadata(
         _check_complete(m)
     elif base.table_uuid is None and m.table_uuid is None and m.format_version >= 2:
         raise InvalidRequestError("a table needs a UUID since format version 2: assign one")
+    check_encryption(base, m.format_version, m.properties)
     _check_defaults(m, base)
     _check_numbers(m)
     added_at_ms = [
@@ -196,6 +198,10 @@ def _apply(builder: MetadataBuilder, update: ch.TableUpdate) -> None:
             apply_schemas.remove_schemas(builder, ids)
         case ch.RemovePartitionSpecs(spec_ids=ids):
             apply_schemas.remove_specs(builder, ids)
+        case ch.AddEncryptionKey(key=key):
+            keys = builder.metadata.encryption_keys
+            if all(key["key-id"] != k["key-id"] for k in keys):
+                builder.change(encryption_keys=(*keys, key))
         case ch.AddSnapshot(snapshot=snapshot):
             _add_snapshot(builder, snapshot)
         case ch.SetSnapshotRef():

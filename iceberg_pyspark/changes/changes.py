@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import CommitConflictError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -80,6 +80,13 @@ class SetDefaultSortOrder:
     """An update that makes a sort order the default."""
 
     order_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddEncryptionKey:
+    """An update that adds an entry of `encryption-keys`, in the form of table metadata."""
+
+    key: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,7 @@ TableUpdate: TypeAlias = (
     | SetDefaultSpec
     | AddSortOrder
     | SetDefaultSortOrder
+    | AddEncryptionKey
     | AddSnapshot
     | SetSnapshotRef
     | RemoveSnapshotRef

@@ -81,6 +81,8 @@ def update_to_json(update: ch.TableUpdate) -> dict[str, Any]:
 
 def _snapshot_update_to_json(update: ch.TableUpdate) -> dict[str, Any]:
     match update:
+        case ch.AddEncryptionKey(key=key):
+            return {"action": "add-encryption-key", "encryption-key": dict(key)}
         case ch.AddSnapshot(snapshot=snapshot):
             return {"action": "add-snapshot", "snapshot": snapshot_to_json(snapshot)}
         case ch.SetSnapshotRef(name=name, ref=ref):

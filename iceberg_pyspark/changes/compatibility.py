@@ -13,7 +13,7 @@ paths without one, because only local paths lack a scheme.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from iceberg_pyspark.changes.metadata_builder import MetadataBuilder
@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import why_no_default
+from iceberg_pyspark.spec.encryption import DATA_KEY_LENGTH, KEY_LENGTHS, TABLE_KEY_ID
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
@@ -104,6 +105,37 @@ def with_schemes(m: TableMetadata) -> TableMetadata:
 
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
+_ENCRYPTION_VERSION = 3
+
+
+def check_encryption(
+    base: TableMetadata | None, format_version: int, properties: Mapping[str, str]
+) -> None:
+    """Refuse a table that cannot be encrypted, and a change of the table's key.
+
+    `base` is the metadata before the change, None for a new table. Files that are written before a
+    key is set, also those of a write that still runs, would be plaintext in an encrypted table.
+    """
+    key_id = properties.get(TABLE_KEY_ID)
+    if base is not None and key_id != base.properties.get(TABLE_KEY_ID):
+        raise InvalidRequestError(
+            f"table {base.location}: {TABLE_KEY_ID} is set when a table is created, and never "
+            "changes or goes; create an encrypted table, and copy the rows into it"
+        )
+    if key_id is None:
+        return
+    if format_version != _ENCRYPTION_VERSION:
+        raise InvalidRequestError(
+            f"{TABLE_KEY_ID}: tables of format version {format_version} cannot be encrypted; "
+            f"create the table with 'format-version' = '{_ENCRYPTION_VERSION}'"
+        )
+    if (length := DATA_KEY_LENGTH.of(properties)) not in KEY_LENGTHS:
+        raise InvalidRequestError(
+            f"{DATA_KEY_LENGTH.name} = {length}: a key has "
+            f"{', '.join(map(str, KEY_LENGTHS))} bytes; choose one of these"
+        )
+
+
 _NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, types.GeographyType)
 
 

@@ -22,6 +22,7 @@ from iceberg_pyspark.changes.changes import (
     UpgradeFormatVersion,
     same_table,
 )
+from iceberg_pyspark.changes.compatibility import check_encryption
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.name_mapping import (
@@ -76,6 +77,8 @@ class PropertyChanges:
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """Return the updates of this metadata; the last writer wins, but only in the same table."""
+        properties = {k: v for k, v in metadata.properties.items() if k not in self._removals}
+        check_encryption(metadata, metadata.format_version, {**properties, **self._updates})
         updates: list[TableUpdate] = []
         if FORMAT_VERSION in self._updates:
             version = int_property(self._updates, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)

@@ -48,6 +48,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     UnknownType,
 )
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 Metrics = Collection[int] | Literal["all"]
@@ -109,7 +110,10 @@ def read_entries(
     field ids gives columns named by `metric_column`, "all" gives the complete maps. Deleted entries
     are dropped unless `drop_deleted` is False.
     """
-    data = file_io.read_bytes(manifest.manifest_path)
+    if manifest.key_metadata is not None and decoder == "auto":
+        # the other decoder needs a file of the plaintext
+        decoder = "fastavro"
+    data = decrypted(file_io, manifest.key_metadata).read_bytes(manifest.manifest_path)
 
     def decode() -> pa.Table:
         manifest_file = parse_manifest(data, manifest.manifest_path)

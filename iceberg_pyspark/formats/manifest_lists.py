@@ -9,7 +9,7 @@ byte.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -37,6 +37,7 @@ from iceberg_pyspark.spec.relative_paths import (
     resolved_path,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted, encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class WrittenManifestList:
     manifests: tuple[ManifestFile, ...]
     next_row_id: int | None
     added_rows: int | None
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 def write_manifest_list(
@@ -100,7 +102,7 @@ def write_manifest_list(
     if next_row_id is not None:
         metadata["first-row-id"] = str(next_row_id)
         assigned_manifests, next_row_id = _with_first_row_ids(assigned_manifests, next_row_id)
-    write_avro(
+    _, key_metadata = write_avro(
         file_io,
         location,
         _list_schema(format_version),
@@ -115,6 +117,7 @@ def write_manifest_list(
         added_rows=None
         if next_row_id is None or first_row_id is None
         else next_row_id - first_row_id,
+        key_metadata=key_metadata,
     )
 
 
@@ -155,7 +158,7 @@ def with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
         return manifest
     files = dict.fromkeys(EntryStatus, 0)
     rows = dict.fromkeys(EntryStatus, 0)
-    avro = read_avro(file_io, manifest.manifest_path)
+    avro = read_avro(decrypted(file_io, manifest.key_metadata), manifest.manifest_path)
     for record in avro.records():
         status = EntryStatus(record["_0"])
         files[status] += 1
@@ -227,13 +230,28 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
         )
     if snapshot.manifest_list is not None:
         manifests = read_manifest_list(
-            file_io, snapshot.manifest_list, table_location=snapshot.table_location
+            _list_io(file_io, snapshot),
+            snapshot.manifest_list,
+            table_location=snapshot.table_location,
         )
         _check_not_cut(snapshot, len(manifests))
         return manifests
     return [
         _manifest_without_list(file_io, location, snapshot) for location in snapshot.manifests or ()
     ]
+
+
+def _list_io(file_io: FileIO, snapshot: Snapshot) -> FileIO:
+    """Return a store for reading a snapshot's manifest list, encrypted or not."""
+    if snapshot.key_id is None:
+        return file_io
+    encryption = encryption_of(file_io)
+    if snapshot.list_key is None or encryption is None:
+        raise InvalidMetadataError(
+            f"{snapshot.manifest_list}: it is encrypted, and encryption-keys has no key "
+            f"{snapshot.key_id}, or not the key that encrypts this key; the metadata is damaged"
+        )
+    return decrypted(file_io, encryption.list_key_metadata(snapshot.list_key))
 
 
 def read_other_manifests(
@@ -251,7 +269,7 @@ def read_other_manifests(
         or snapshot.table_location is not None
     ):
         return read_snapshot_manifests(file_io, snapshot)
-    parsed_list = _parse_list(file_io, location, None, known_manifests)
+    parsed_list = _parse_list(_list_io(file_io, snapshot), location, None, known_manifests)
     if not parsed_list.manifests:
         _check_not_cut(snapshot, parsed_list.length)
     return list(parsed_list.manifests)

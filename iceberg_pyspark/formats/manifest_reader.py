@@ -27,6 +27,7 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.partitioning import PartitionSpec, fields_from_json
 from iceberg_pyspark.spec.schema import Schema, schema_from_json
 from iceberg_pyspark.spec.types import StructType, Type
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _ENTRIES_AT_ONCE = 4096
@@ -42,17 +43,21 @@ class ManifestHeader:
     content: ManifestContent
 
 
-def read_manifest_header(file_io: FileIO, location: str) -> ManifestHeader:
-    """Read the key-value metadata of a manifest."""
-    return _header_of(open_manifest(file_io, location))
+def read_manifest_header(
+    file_io: FileIO, location: str, key_metadata: bytes | None = None
+) -> ManifestHeader:
+    """Read the key-value metadata of a manifest; `key_metadata` is that of an encrypted one."""
+    return _header_of(open_manifest(decrypted(file_io, key_metadata), location))
 
 
-def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
+def read_partition_types(
+    file_io: FileIO, location: str, key_metadata: bytes | None = None
+) -> dict[int, Type]:
     """Return the types that a manifest declares for its partition fields, by field id.
 
     Only these types are known for values of an unknown transform or of a removed source column.
     """
-    return open_manifest(file_io, location).written_types()
+    return open_manifest(decrypted(file_io, key_metadata), location).written_types()
 
 
 def _header_of(manifest_file: EncodedManifest) -> ManifestHeader:

@@ -55,7 +55,7 @@ def write_manifest(
     ]
     avro_schema = _entry_schema(partition_type, format_version)
     partition_names = _partition_names(avro_schema)
-    length = write_avro(
+    length, key_metadata = write_avro(
         file_io,
         location,
         avro_schema,
@@ -76,6 +76,7 @@ def write_manifest(
     manifest = ManifestFile(
         manifest_path=location,
         manifest_length=length,
+        key_metadata=key_metadata,
         partition_spec_id=spec.spec_id,
         content=content,
         sequence_number=UNASSIGNED_SEQUENCE_NUMBER if format_version >= 2 else 0,

@@ -124,6 +124,7 @@ _COLUMNS = (
     "referenced_data_file",
     "content_offset",
     "content_size_in_bytes",
+    "key_metadata",
     _LOWER,
     _UPPER,
 )
@@ -351,6 +352,7 @@ class DeleteIndex:
                 referenced_data_file,
                 content_offset,
                 content_size_in_bytes,
+                key_metadata,
             ) = values
             self._refs[row] = DeleteFileRef(
                 content=FileContent(content),
@@ -364,6 +366,7 @@ class DeleteIndex:
                 content_offset=content_offset,
                 content_size_in_bytes=content_size_in_bytes,
                 is_of_one_file=bool(self._is_of_one_file[row]),
+                key_metadata=key_metadata,
             )
 
 

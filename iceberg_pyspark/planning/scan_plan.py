@@ -433,8 +433,14 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "filter_satisfied": satisfies_filter.tolist(),
             "residual": map(residuals.get, rows) if residuals else repeat(None),
             "change": repeat(planned_files.change),
+            "key_metadata": _key_metadata(table),
         },
     )
+
+
+def _key_metadata(table: pa.Table) -> Iterable[bytes | None]:
+    keys = table["key_metadata"]
+    return repeat(None) if keys.null_count == len(keys) else keys.to_pylist()
 
 
 def _split_offsets(table: pa.Table) -> list[list[int] | None]:

@@ -40,6 +40,7 @@ class DeleteFileRef:
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
     is_of_one_file: bool = False
+    key_metadata: bytes | None = field(default=None, repr=False)
 
     @property
     def is_deletion_vector(self) -> bool:
@@ -81,6 +82,7 @@ class ScanTask:
     filter_satisfied: bool = False
     residual: Predicate | None = None
     change: RowChange | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,7 @@ class DataFile:
     nan_value_counts: Mapping[int, int] | None = None
     lower_bounds: Mapping[int, bytes] | None = None
     upper_bounds: Mapping[int, bytes] | None = None
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     split_offsets: tuple[int, ...] | None = None
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
@@ -175,7 +175,7 @@ class ManifestFile:
     existing_rows_count: int | None = None
     deleted_rows_count: int | None = None
     partitions: tuple[PartitionFieldSummary, ...] | None = None
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     first_row_id: int | None = None
     table_location: str | None = None
     is_root: bool = False

@@ -17,6 +17,7 @@ from uuid import UUID
 from iceberg_pyspark.display import html_table, printable, utc_text
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.redaction import redact_properties
+from iceberg_pyspark.spec.encryption import ManifestListKey
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, relative_path, resolved_path
@@ -96,7 +97,7 @@ class Snapshot:
     `manifests` lists manifest locations inline, which only v1 tables may have instead of a manifest
     list. `root_manifest` replaces both in snapshots as proposed for version 4. `table_location` is
     the base of relative paths in the snapshot's files; None before version 4, which has no relative
-    paths.
+    paths. `list_key` is the key with the id `key_id`, of an encrypted manifest list.
     """
 
     snapshot_id: int
@@ -112,6 +113,7 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     table_location: str | None = None
+    list_key: ManifestListKey | None = field(default=None, repr=False, compare=False)
     _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """The result of `snapshot_to_bytes`, once it was called: each commit writes all snapshots."""
 

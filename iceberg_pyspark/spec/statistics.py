@@ -32,7 +32,7 @@ class StatisticsFile:
     file_size_in_bytes: int
     file_footer_size_in_bytes: int
     blob_metadata: tuple[BlobMetadata, ...] = ()
-    key_metadata: str | None = None
+    key_metadata: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

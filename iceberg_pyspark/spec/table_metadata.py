@@ -19,6 +19,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.argument_types import check_whole_number
+from iceberg_pyspark.spec.encryption import manifest_list_key
 from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, compact_json, parse_json
 from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
@@ -348,6 +349,8 @@ def metadata_from_json(
             replace(s, statistics_path=resolved_path(s.statistics_path, location))
             for s in partition_statistics
         )
+    encryption_keys = tuple(map(_encryption_key, o.objects("encryption-keys")))
+    snapshots = with_list_keys(snapshots, encryption_keys)
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
@@ -381,7 +384,7 @@ def metadata_from_json(
         statistics=statistics,
         partition_statistics=partition_statistics,
         next_row_id=o.int64("next-row-id", 0) if version >= 3 else 0,
-        encryption_keys=tuple(map(_encryption_key, o.objects("encryption-keys"))),
+        encryption_keys=encryption_keys,
         unknown=unknown_keys(data),
     )
 
@@ -411,8 +414,21 @@ def _location(o: JsonObject, version: int, metadata_location: str | None) -> str
     return location
 
 
+def with_list_keys(
+    snapshots: Sequence[Snapshot], keys: Iterable[Mapping[str, Any]]
+) -> tuple[Snapshot, ...]:
+    """Return the snapshots with the keys of their manifest lists."""
+    if not any(s.key_id is not None and s.list_key is None for s in snapshots):
+        return tuple(snapshots)
+    keys = tuple(keys)
+    return tuple(
+        s if s.key_id is None else replace(s, list_key=manifest_list_key(keys, s.key_id))
+        for s in snapshots
+    )
+
+
 def _encryption_key(o: JsonObject) -> Mapping[str, Any]:
-    """Return an encryption key as it is stored: this package keeps keys for other readers only."""
+    """Return an encryption key as it is stored."""
     key: dict[str, Any] = {"key-id": o.string("key-id")}
     key["encrypted-key-metadata"] = o.string("encrypted-key-metadata")
     if o.has("encrypted-by-id"):

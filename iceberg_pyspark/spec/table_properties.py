@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.encryption import DATA_KEY_LENGTH, TABLE_KEY_ID
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
 from iceberg_pyspark.spec.property_types import (
     LONG_MAX,
@@ -241,6 +242,8 @@ class _NameMappingProperty:
 _OTHERS: tuple[TableProperty, ...] = (
     _NameMappingProperty(NAME_MAPPING),
     IntProperty(FORMAT_VERSION, DEFAULT_FORMAT_VERSION, 1),
+    PatternProperty(TABLE_KEY_ID, re.compile(r"\S(?s:.*)"), "the id of a key"),
+    DATA_KEY_LENGTH,
     PatternProperty(WRITE_DATA_PATH, *_A_LOCATION),
     PatternProperty(WRITE_METADATA_PATH, *_A_LOCATION),
     *(SPLIT_TARGET_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, VERIFY_CHECKSUMS, GC_ENABLED),

@@ -15,8 +15,11 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
-STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "hf.", "fsspec.", "client.", "io.", "storage.")
-"""The prefixes of storage property names."""
+STORAGE_PREFIXES = (
+    *("s3.", "gcs.", "adls.", "hdfs.", "hf.", "fsspec.", "client.", "io.", "storage."),
+    *("encryption.", "kms."),
+)
+"""The prefixes of the names of storage properties, and of those of key management."""
 
 PY_IO_IMPL = "py-io-impl"
 """PyIceberg's property with the class that reads and writes files."""

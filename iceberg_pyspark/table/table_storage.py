@@ -1,16 +1,22 @@
 """Opens the store of a table's files: chosen by scheme, and restricted to the table's locations.
 
-An encrypted table is refused: its files could not be read, and new ones would be unencrypted
-(specification, "Table Metadata": `encryption-keys`). Driver and executors use the same value: it
-holds properties and no live client, and can be pickled.
+Driver and executors use the same value: it holds properties and no live client, and can be pickled.
+The store of an encrypted table encrypts new files (specification, "Encryption Keys").
 """
 
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.table_folders import own_folders
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.encryption import DATA_KEY_LENGTH, TABLE_KEY_ID, key_encryption_keys
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
+from iceberg_pyspark.storage.encryption.encrypted_io import EncryptedTableIO, TableEncryption
+from iceberg_pyspark.storage.encryption.key_management import (
+    KeyManagement,
+    key_properties,
+    without_key_properties,
+)
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import check_scheme, is_in_store, store_of
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -18,7 +24,6 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, read_rule
 from iceberg_pyspark.storage.store_properties import check_file_io_class
 
-_ENCRYPTION_KEY = "encryption.key-id"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
 
 
@@ -31,7 +36,6 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     catalog's configuration, never from the table (`read.allow-outside-locations`,
     `read.restrict-locations`). Without `catalog`, nothing can be deleted.
     """
-    check_not_encrypted(table)
     metadata = table.metadata
     check_file_io_class(f"table {table.identifier}", metadata.properties)
     folders = [metadata.location]
@@ -43,14 +47,25 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
         table.store_location or table.metadata_location.rpartition("/")[0] or metadata.location
     )
     folders.append(known_folder)
-    return RestrictedFileIO(
-        io=open_storage(known_folder, table.config),
+    io = RestrictedFileIO(
+        io=open_storage(known_folder, without_key_properties(table.config)),
         known_location=known_folder,
         folders=tuple(dict.fromkeys(folders)),
         hint=f"table {table.identifier}",
         rule=read_rule(table.config),
         own=OwnFolders() if catalog is None else own_folders(catalog, table),
     )
+    key_id = metadata.properties.get(TABLE_KEY_ID)
+    if key_id is None and not metadata.encryption_keys:
+        return io
+    encryption = TableEncryption(
+        table=io.hint,
+        key_id=key_id,
+        key_length=DATA_KEY_LENGTH.of(metadata.properties),
+        service=KeyManagement(key_properties(table.config)),
+        wrapped_keys=key_encryption_keys(metadata.encryption_keys),
+    )
+    return EncryptedTableIO.over(io, encryption)
 
 
 def check_new_location(table: LoadedTable, location: str) -> None:
@@ -62,13 +77,4 @@ def check_new_location(table: LoadedTable, location: str) -> None:
             f"table {table.identifier}: its files are in {store_of(known_location)}, but a commit "
             "writes to one store only, so its location cannot be "
             f"{location}; choose one in that store"
-        )
-
-
-def check_not_encrypted(table: LoadedTable) -> None:
-    """Raise `UnsupportedFeatureError` for an encrypted table."""
-    if table.metadata.encryption_keys or _ENCRYPTION_KEY in table.metadata.properties:
-        raise UnsupportedFeatureError(
-            f"table {table.identifier} is encrypted, and encrypted files can be neither read nor "
-            "written yet; use an engine that has its keys"
         )

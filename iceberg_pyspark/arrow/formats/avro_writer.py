@@ -29,6 +29,7 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.avro_schemas import decimal_bytes, record_schema
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.table_properties import AVRO_COMPRESSION, AVRO_LEVEL
+from iceberg_pyspark.storage.encryption.encrypted_io import stored_file
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 ToValues: TypeAlias = Callable[[pa.Array], list[Any]]
@@ -241,7 +242,8 @@ class AvroFileWriter:
         """Publish the file and return its size and metrics."""
         size = self._stream.tell()
         self._stream.close()
-        return ClosedFile(size, self._metrics.finish())
+        size, key_metadata = stored_file(self._stream, size)
+        return ClosedFile(size, self._metrics.finish(), key_metadata)
 
     def abort(self) -> None:
         """Close the file without publishing it, and remove its remains."""

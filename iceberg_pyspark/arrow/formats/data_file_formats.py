@@ -94,10 +94,11 @@ def _leaf_count(type_: pa.DataType) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ClosedFile:
-    """A written file: its size in bytes, and the column metrics for its manifest entry."""
+    """A written file: its size in bytes, and the column metrics and key for its manifest entry."""
 
     file_size_in_bytes: int
     metrics: FileMetrics
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 class DataFileWriter(Protocol):

@@ -102,7 +102,11 @@ class _ParquetWriter:
 
     def close(self) -> ClosedFile:
         closed_file = self._file.close()
-        return ClosedFile(closed_file.file_size_in_bytes, self._metrics.finish(closed_file.footer))
+        return ClosedFile(
+            closed_file.file_size_in_bytes,
+            self._metrics.finish(closed_file.footer),
+            closed_file.key_metadata,
+        )
 
     def abort(self) -> None:
         self._file.abort()

@@ -29,6 +29,7 @@ from iceberg_pyspark.spec.table_properties import (
     ORC_STRATEGY,
     ORC_STRIPE_SIZE,
 )
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CODECS = {
@@ -99,6 +100,11 @@ class OrcFileWriter:
         options: OrcOptions,
         properties: Mapping[str, str],
     ) -> None:
+        if encryption_of(io) is not None:
+            raise UnsupportedFeatureError(
+                f"{location}: ORC files are not encrypted, here as in Java, and the table is; "
+                "write it as parquet or avro (write.format.default)"
+            )
         self._io = io
         self._location = location
         self._schema = orc_schema(schema)

@@ -25,11 +25,13 @@ from iceberg_pyspark.arrow.formats.data_file_formats import (
     DataFileReader,
     RowGroupChoice,
 )
+from iceberg_pyspark.arrow.formats.parquet_encryption import decryption_properties
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.values import unscaled_value
+from iceberg_pyspark.storage.encryption.encrypted_io import DecryptedFileIO
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput
 
@@ -63,11 +65,14 @@ class ParquetFileReader(DataFileReader):
     ) -> None:
         self._verify_checksums = verify_checksums
         self._threads = threads
+        self._decryption = decryption_properties(file_io)
+        if isinstance(file_io, DecryptedFileIO):
+            file_io = file_io.io
         super().__init__(file_io, location)
 
     def _open(self) -> None:
         self._input = arrow_input(self._stream)
-        self.metadata = pq.read_metadata(self._input)
+        self.metadata = pq.read_metadata(self._input, **self._decryption)
         self.schema = self.metadata.schema.to_arrow_schema()
 
     def close(self) -> None:
@@ -101,6 +106,7 @@ class ParquetFileReader(DataFileReader):
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._verify_checksums,
             read_dictionary=self._repeated_texts(groups, columns),
+            **self._decryption,
         )
         # threads would read an object in another order than it was told
         threads = self._threads and isinstance(self._input, pa.OSFile)

@@ -12,7 +12,7 @@ import inspect
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from iceberg_pyspark.arrow.arrays import children_of, with_children, without_hidden_elements
 from iceberg_pyspark.arrow.arrow_schemas import file_schema, is_annotated, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
+from iceberg_pyspark.arrow.formats.parquet_encryption import encryption_properties
 from iceberg_pyspark.formats.encoding.parquet_annotations import VARIANT, annotated_end, geography
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.property_types import (
@@ -55,6 +56,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     VariantType,
 )
+from iceberg_pyspark.storage.encryption.encrypted_io import keyed_output
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _WRITER_PARAMETERS = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
@@ -228,6 +230,7 @@ class WrittenFile:
     location: str
     file_size_in_bytes: int
     footer: pq.FileMetaData
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 class ParquetFile:
@@ -248,8 +251,10 @@ class ParquetFile:
             (i, f) for i, f in enumerate(stored_schema(schema).fields) if _has_required_parts(f)
         ]
         self._footers: list[pq.FileMetaData] = []
-        self._stream = io.open_output(location)
-        self._end = _EndOfFile(self._stream, _logical_types(schema))
+        self._stream, self._key = keyed_output(io, location)
+        # an encrypted footer cannot be changed
+        logical_types = _logical_types(schema) if self._key is None else {}
+        self._end = _EndOfFile(self._stream, logical_types)
         try:
             self._writer = pq.ParquetWriter(
                 self._end,
@@ -264,6 +269,7 @@ class ParquetFile:
                 write_page_index=True,
                 write_page_checksum=True,
                 metadata_collector=self._footers,
+                **encryption_properties(self._key),
                 **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
                 **({} if columns is None else columns.writer_arguments()),
             )
@@ -299,7 +305,8 @@ class ParquetFile:
         self._end.finish()
         size = self._stream.tell()
         self._stream.close()
-        return WrittenFile(self.location, size, self._footers[0])
+        key = None if self._key is None else replace(self._key, file_length=size).encoded()
+        return WrittenFile(self.location, size, self._footers[0], key)
 
     def abort(self) -> None:
         """Close the file without publishing it, and remove its remains."""

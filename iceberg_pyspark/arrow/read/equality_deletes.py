@@ -28,6 +28,7 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _CACHE_BYTES = 64 * 1024 * 1024
@@ -86,7 +87,10 @@ def read_equality_keys(
     parts: list[list[pa.Array]] = [[] for _ in ids]
     for ref in refs:
         with open_data_file(
-            io, ref.file_path, ref.file_format, verify_checksums=context.verify_checksums
+            decrypted(io, ref.key_metadata),
+            ref.file_path,
+            ref.file_format,
+            verify_checksums=context.verify_checksums,
         ) as file:
             columns = ColumnsById(
                 ids,

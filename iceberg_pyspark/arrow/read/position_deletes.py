@@ -30,6 +30,7 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.types import StringType
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -63,6 +64,7 @@ class DeletionVector(NamedTuple):
     content_offset: int
     content_size_in_bytes: int
     cardinality: int
+    key_metadata: bytes | None = None
 
 
 class DeletedRows(Protocol):
@@ -153,7 +155,11 @@ def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
             "content_offset and content_size_in_bytes, which are required"
         )
     return DeletionVector(
-        ref.file_path, ref.content_offset, ref.content_size_in_bytes, ref.record_count
+        ref.file_path,
+        ref.content_offset,
+        ref.content_size_in_bytes,
+        ref.record_count,
+        ref.key_metadata,
     )
 
 
@@ -167,7 +173,10 @@ def is_only_of(
 
 
 def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
-    read_vector = partial(read_deletion_vector, io, *vector, f"table {table}")
+    place, key_metadata = vector[:4], vector.key_metadata
+    read_vector = partial(
+        read_deletion_vector, decrypted(io, key_metadata), *place, f"table {table}"
+    )
     if not is_written_once(vector.file_path.rpartition("/")[2]):
         return read_vector()
     return _VECTORS_CACHE.get_or_read(io, vector, read_vector)
@@ -191,7 +200,11 @@ def _read_positions(
 ) -> Mapping[str, Positions]:
     parts: dict[str, list[Positions]] = {}
     batches = stored_positions(
-        io, ref.file_path, ref.file_format, only=only, verify_checksums=verify_checksums
+        decrypted(io, ref.key_metadata),
+        ref.file_path,
+        ref.file_format,
+        only=only,
+        verify_checksums=verify_checksums,
     )
     for paths, positions in batches:
         if only is not None:

@@ -54,6 +54,7 @@ from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID
 from iceberg_pyspark.spec.transforms import untyped_text
 from iceberg_pyspark.spec.types import NestedField, StringType, StructType, Type, UnknownType
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 STORED_METADATA_COLUMNS = {f.field_id: f for f in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
@@ -180,7 +181,7 @@ def read_task(
             io, task, context.table, verify_checksums=context.verify_checksums
         )
         with open_data_file(
-            io,
+            decrypted(io, task.key_metadata),
             task.file_path,
             task.file_format,
             verify_checksums=context.verify_checksums,

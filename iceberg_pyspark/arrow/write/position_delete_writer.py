@@ -51,6 +51,7 @@ def write_position_deletes(
         partition=partition,
         file_size_in_bytes=closed_file.file_size_in_bytes,
         referenced_data_file=next(iter(positions)) if len(positions) == 1 else None,
+        key_metadata=closed_file.key_metadata,
         **closed_file.metrics,
     )
 

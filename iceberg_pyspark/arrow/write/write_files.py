@@ -273,6 +273,7 @@ class _TaskWriter:
                 partition=partition.values,
                 file_size_in_bytes=closed_file.file_size_in_bytes,
                 sort_order_id=self._context.sort_order_id,
+                key_metadata=closed_file.key_metadata,
                 **closed_file.metrics,
             )
         )

@@ -83,6 +83,8 @@ _IDENTITIES = ("profile-name", "kerberos_ticket")
 
 # this client decides itself how it uses, renews and signs with a table's credentials: `storage.`
 _OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:", "storage.", "fsspec.", "hf.")
+_KEY_MANAGEMENT = ("encryption.", "kms.")
+"""The user alone chooses which service gets and gives keys, and what code calls it."""
 _OWN_NAMES = (
     *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
     *LOCATION_OPTIONS,
@@ -125,7 +127,7 @@ def taken_properties(
 def _is_left_out(key: str) -> bool:
     return (
         key in _OWN_NAMES
-        or key.startswith(_OWN)
+        or key.startswith((*_OWN, *_KEY_MANAGEMENT))
         or key.endswith((*_CLASSES, *_IDENTITIES))
         or "proxy" in key
     )

@@ -32,6 +32,7 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
 )
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
+from iceberg_pyspark.storage.encryption.encrypted_io import stored_file
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _MAGIC = b"Obj\x01"
@@ -497,8 +498,10 @@ def write_avro(
     *,
     metadata: Mapping[str, str],
     codec: str,
-) -> int:
-    """Write a new Avro file and return its length; `codec` is Iceberg's name, such as `gzip`.
+) -> tuple[int, bytes | None]:
+    """Write a new Avro file, and return its stored length and key metadata.
+
+    `codec` is Iceberg's name, such as `gzip`. The key metadata is None without encryption.
 
     `schema` may be the result of `parsed_schema` or any other schema.
     """
@@ -511,7 +514,7 @@ def write_avro(
     fastavro.writer(out, dict(schema), records, codec=avro_codec, metadata=dict(metadata))
     with file_io.open_output(location) as stream:
         stream.write(out.getbuffer())
-    return out.tell()
+    return stored_file(stream, out.tell())
 
 
 def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -21,6 +21,7 @@ from pyroaring import BitMap64
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.formats.puffin.puffin import PuffinWriter
 from iceberg_pyspark.spec.metadata_columns import POS
+from iceberg_pyspark.storage.encryption.encrypted_io import stored_file
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 BLOB_TYPE = "deletion-vector-v1"
@@ -36,13 +37,14 @@ _UNKNOWN = -1
 class DeletionVectorBlob(NamedTuple):
     """The place of a deletion vector in its Puffin file, and the number of rows that it deletes.
 
-    `file_size_in_bytes` is the size of the whole Puffin file.
+    `file_size_in_bytes` is the stored size of the whole Puffin file.
     """
 
     content_offset: int
     content_size_in_bytes: int
     cardinality: int
     file_size_in_bytes: int
+    key_metadata: bytes | None = None
 
 
 def encode_deletion_vector(positions: Iterable[int]) -> bytes:
@@ -126,8 +128,9 @@ def write_deletion_vectors(
                 data=encode_deletion_vector(bitmap),
                 properties={"referenced-data-file": data_file, "cardinality": str(len(bitmap))},
             )
+    stored = stored_file(stream, puffin.file_size)
     return {
-        data_file: DeletionVectorBlob(*places[data_file], len(bitmap), puffin.file_size)
+        data_file: DeletionVectorBlob(*places[data_file], len(bitmap), *stored)
         for data_file, bitmap in bitmaps.items()
     }
 

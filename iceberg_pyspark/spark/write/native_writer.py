@@ -68,6 +68,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     walk_fields,
 )
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO, writing_folder_name
 from iceberg_pyspark.storage.files.local import files_below, is_local, move_file, remove_folder
 from iceberg_pyspark.storage.objects.object_stores import is_object
@@ -263,6 +264,8 @@ def write_natively(
     if not data.isascii():
         return None
     check_write(io, data)
+    if encryption_of(io) is not None:
+        return None
     options = parquet_options(context)
     columns = columns_to_write(frame, context.schema)
     parts = partition_columns(bridge, context.schema, context.spec)

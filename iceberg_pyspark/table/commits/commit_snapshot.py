@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
 from iceberg_pyspark.changes.changes import (
+    AddEncryptionKey,
     AddSnapshot,
     AssertRefSnapshotId,
     AssignUUID,
@@ -54,6 +55,7 @@ from iceberg_pyspark.formats.manifest_reader import (
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
 from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spec.encryption import TABLE_KEY_ID, manifest_list_key
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
@@ -67,6 +69,7 @@ from iceberg_pyspark.spec.table_properties import (
     SUMMARY_PARTITION_LIMIT,
 )
 from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
 from iceberg_pyspark.table.commits.commit import Clock
@@ -119,6 +122,7 @@ class SnapshotStep:
         self._written_manifests: dict[tuple[object, ...], ManifestFile] = {}
         self._planned_manifests: dict[str, NewManifest] = {}
         self._manifest_count = 0
+        self._new_keys: tuple[AddEncryptionKey, ...] = ()
         # the planned manifests that each manifest list or root manifest refers to
         self._manifest_lists: dict[str, Set[str]] = {}
         self._root_writer = RootWriter(io, self._commit_uuid)
@@ -148,7 +152,7 @@ class SnapshotStep:
             else replace(ref, snapshot_id=snapshot.snapshot_id)
         )
         parent_id = None if parent is None else parent.snapshot_id
-        updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
+        updates: tuple[TableUpdate, ...] = (*self._new_keys, AddSnapshot(snapshot))
         if not options.stages_only:
             updates = (*updates, SetSnapshotRef(options.branch, new_ref))
         if metadata.table_uuid is None:
@@ -188,7 +192,29 @@ class SnapshotStep:
                 frozenset() if self._written_files is None else self._written_files.locations
             ),
         )
-        return base, plan_snapshot(self._action, base, self._snapshot_id)
+        plan = plan_snapshot(self._action, base, self._snapshot_id)
+        self._check_encrypted(metadata, plan.added_files)
+        return base, plan
+
+    def _check_encrypted(self, metadata: TableMetadata, files: Iterable[DataFile]) -> None:
+        """Refuse files that an encrypted table must not have, and those that have a key elsewhere.
+
+        Also refuse a step that began before the table of this name was encrypted.
+        """
+        encryption = encryption_of(self._io)
+        is_encrypted = TABLE_KEY_ID in metadata.properties
+        if is_encrypted != (encryption is not None and encryption.key_id is not None):
+            raise InvalidRequestError(
+                f"table {metadata.location}: whether it is encrypted is not what it was when this "
+                "operation began, or its property encryption.key-id is missing; load it again"
+            )
+        for f in files:
+            if is_encrypted != (f.key_metadata is not None):
+                raise InvalidRequestError(
+                    f"table {metadata.location}: {f.file_path} is {'not ' * is_encrypted}"
+                    f"encrypted, and the table is{' not' * (not is_encrypted)}; copy the rows with "
+                    "INSERT"
+                )
 
     def after_failed_attempt(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; the next attempt uses its manifests again."""
@@ -333,7 +359,8 @@ class SnapshotStep:
     def _schema_of(self, new_manifest: NewManifest, metadata: TableMetadata) -> Schema:
         if new_manifest.rewrites is None:
             return metadata.current_schema
-        return read_manifest_header(self._io, new_manifest.rewrites.manifest_path).schema
+        old = new_manifest.rewrites
+        return read_manifest_header(self._io, old.manifest_path, old.key_metadata).schema
 
     def _write_snapshot(
         self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
@@ -348,6 +375,7 @@ class SnapshotStep:
         self._manifest_lists[location] = self._planned_manifests.keys() & {
             m.manifest_path for m in manifests
         }
+        now_ms = self._clock.now_ms()
         manifest_list = write_manifest_list(
             self._io,
             location,
@@ -359,18 +387,34 @@ class SnapshotStep:
             first_row_id=m.next_row_id if m.format_version >= 3 else None,
             codec=MANIFEST_COMPRESSION.of(m.properties),
         )
+        key_id = self._keep_key(m, manifest_list.key_metadata, now_ms)
         return Snapshot(
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=parent_id,
             sequence_number=sequence_number,
             # The time is never before the table's last update, even if clocks disagree.
-            timestamp_ms=max(self._clock.now_ms(), m.last_updated_ms),
+            timestamp_ms=max(now_ms, m.last_updated_ms),
             manifest_list=location,
             summary=self._summary(plan, base, manifests),
             schema_id=m.current_schema_id,
             first_row_id=m.next_row_id if m.format_version >= 3 else None,
             added_rows=manifest_list.added_rows,
+            key_id=key_id,
+            list_key=None
+            if key_id is None
+            else manifest_list_key((*m.encryption_keys, *(k.key for k in self._new_keys)), key_id),
         )
+
+    def _keep_key(
+        self, metadata: TableMetadata, key_metadata: bytes | None, now_ms: int
+    ) -> str | None:
+        """Encrypt the key of a manifest list for the table's metadata, and return its id."""
+        encryption = encryption_of(self._io)
+        if encryption is None or key_metadata is None:
+            return None
+        keys = encryption.new_list_keys(metadata.encryption_keys, key_metadata, now_ms)
+        self._new_keys = tuple(map(AddEncryptionKey, keys))
+        return str(keys[-1]["key-id"])
 
     def _write_root(self, plan: SnapshotPlan, base: SnapshotBase) -> Snapshot:
         m = base.metadata

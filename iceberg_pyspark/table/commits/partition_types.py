@@ -27,7 +27,7 @@ def common_partition_type(
     untyped_ids = untyped_fields(spec, type_)
     if not untyped_ids:
         return type_
-    types = [read_partition_types(io, m.manifest_path) for m in manifests]
+    types = [read_partition_types(io, m.manifest_path, m.key_metadata) for m in manifests]
     return with_types_of(types, untyped_ids, type_)
 
 

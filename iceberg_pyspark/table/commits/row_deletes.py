@@ -161,6 +161,7 @@ def _vectors(
             referenced_data_file=d.task.file_path,
             content_offset=blob.content_offset,
             content_size_in_bytes=blob.content_size_in_bytes,
+            key_metadata=blob.key_metadata,
         )
         for d, blob in ((d, blobs[d.task.file_path]) for d in files)
     )

@@ -60,7 +60,8 @@ class WrittenTypes:
         """Return the schemas in the order in which they apply to a manifest."""
         if not self.is_retyped or manifest.is_root:
             return self.schemas
-        return (read_manifest_header(io, manifest.manifest_path).schema, *self.schemas)
+        header = read_manifest_header(io, manifest.manifest_path, manifest.key_metadata)
+        return (header.schema, *self.schemas)
 
     def partition_type(self, spec_id: int, schemas: Sequence[Schema]) -> StructType:
         """Return the type of the tuples of a manifest with these schemas."""

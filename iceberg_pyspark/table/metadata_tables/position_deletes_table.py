@@ -6,7 +6,7 @@ Specification, "Position Delete Files" and "Deletion Vectors". One task per dele
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -35,6 +35,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import LongType, NestedField, StructType
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.entry_values import (
     WrittenTypes,
@@ -56,6 +57,7 @@ _ENTRY_COLUMNS = (
     "referenced_data_file",
     "content_offset",
     "content_size_in_bytes",
+    "key_metadata",
 )
 
 
@@ -112,6 +114,7 @@ class PositionDeleteFile:
     referenced_data_file: str | None
     content_offset: int | None
     content_size_in_bytes: int | None
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 def plan_position_deletes(
@@ -174,7 +177,7 @@ class PositionDeleteRows:
                 "content_offset and content_size_in_bytes, which are required"
             )
         bitmap = read_deletion_vector(
-            io,
+            decrypted(io, task.key_metadata),
             task.file_path,
             task.content_offset,
             task.content_size_in_bytes,
@@ -199,9 +202,10 @@ class PositionDeleteRows:
     def _of_file(
         self, io: FileIO, task: PositionDeleteFile, schema: Schema
     ) -> Iterator[tuple[int, Mapping[int, pa.Array]]]:
-        field = schema.as_struct.field(DELETE_FILE_ROW_ID)
-        fields = (DELETE_FILE_PATH, DELETE_FILE_POS, *(() if field is None else (field,)))
-        with open_data_file(io, task.file_path, task.file_format) as file:
+        row = schema.as_struct.field(DELETE_FILE_ROW_ID)
+        fields = (DELETE_FILE_PATH, DELETE_FILE_POS, *(() if row is None else (row,)))
+        store = decrypted(io, task.key_metadata)
+        with open_data_file(store, task.file_path, task.file_format) as file:
             projection = FileProjection(
                 fields,
                 resolve_file_fields(file.schema, POSITION_DELETE_NAMES, task.file_path),

@@ -20,7 +20,12 @@ from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema, value_of
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import (
+    IcebergError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.formats.locations import location_provider, partition_statistics_file_name
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
@@ -35,6 +40,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.transforms import untyped_text
 from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, PrimitiveType, StringType
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import data_format
@@ -82,6 +88,11 @@ class PartitionStatisticsComputation:
         snapshot = self._snapshot
         if snapshot is None:
             return self._newest, ComputedPartitionStatistics()
+        if encryption_of(self._table.io) is not None:
+            raise UnsupportedFeatureError(
+                f"table {self._table.name}: it is encrypted, and the format has no place for the "
+                "key of a file of partition statistics; read its metadata table partitions"
+            )
         if not self._metadata.unified_partition_type.fields:
             raise InvalidRequestError(
                 f"table {self._table.name} is not partitioned, so it has no partition statistics; "

@@ -8,7 +8,9 @@ kept and no row is read.
 
 from __future__ import annotations
 
+import binascii
 import uuid
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +34,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted, stored_file
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -167,8 +170,9 @@ class TableStatisticsComputation:
         if file is None:
             return None
         try:
-            footer = read_puffin_footer(self._table.io, file.statistics_path)
-        except IcebergError as e:
+            key = None if file.key_metadata is None else b64decode(file.key_metadata)
+            footer = read_puffin_footer(decrypted(self._table.io, key), file.statistics_path)
+        except (IcebergError, binascii.Error) as e:
             # Statistics are informational: a damaged or missing file is replaced.
             _log.warning(
                 "table %s: the statistics %s cannot be reused (%s); they are computed again",
@@ -274,10 +278,12 @@ def _write(
     except BaseException:
         remove_unfinished_file(io, location)
         raise
+    size, key_metadata = stored_file(stream, puffin.file_size)
     return StatisticsFile(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=location,
-        file_size_in_bytes=puffin.file_size,
+        file_size_in_bytes=size,
         file_footer_size_in_bytes=puffin.footer_size,
         blob_metadata=tuple(blobs),
+        key_metadata=None if key_metadata is None else b64encode(key_metadata).decode(),
     )

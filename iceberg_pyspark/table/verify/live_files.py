@@ -17,6 +17,7 @@ import pyarrow as pa
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.verify.findings import Problem, Report
@@ -220,7 +221,7 @@ def rows_in(values: Numbers, ids: Sequence[int] | Numbers) -> npt.NDArray[np.boo
 _FILES_AT_ONCE = 4096
 _COLUMNS = (
     *("file_path", "file_size_in_bytes", "record_count"),
-    *("content_offset", "content_size_in_bytes", "referenced_data_file"),
+    *("content_offset", "content_size_in_bytes", "referenced_data_file", "key_metadata"),
 )
 
 
@@ -276,8 +277,9 @@ class FileChecks:
         except StorageError:
             return None
         stored_size, offset = row["file_size_in_bytes"], row["content_offset"]
-        if offset is None:
-            return [] if length == stored_size else [_wrong_length(length, stored_size)]
+        if offset is None or row["key_metadata"] is not None:
+            wrong = [] if length == stored_size else [_wrong_length(length, stored_size)]
+            return wrong if wrong or offset is None else list(self._vector_problems(row, most))
         end = offset + row["content_size_in_bytes"]
         # If a vector is part of a data file's entry, the size of the Puffin file is unknown.
         if length < end or stored_size not in (length, end):
@@ -288,7 +290,11 @@ class FileChecks:
         place = row["content_offset"], row["content_size_in_bytes"]
         try:
             positions = read_deletion_vector(
-                self.io, row["file_path"], *place, None, str(row["referenced_data_file"])
+                decrypted(self.io, row["key_metadata"]),
+                row["file_path"],
+                *place,
+                None,
+                str(row["referenced_data_file"]),
             )
         except (InvalidMetadataError, StorageError) as e:
             yield "readable", str(e)

@@ -127,7 +127,8 @@ def entries_of_manifest(
     type_ = partition_type(spec, metadata.schemas_newest_first)
     if not manifest.is_root:
         # manifests from before the table was replaced may have columns of other types
-        type_ = declared_partition_type(type_, read_partition_types(io, manifest.manifest_path))
+        types = read_partition_types(io, manifest.manifest_path, manifest.key_metadata)
+        type_ = declared_partition_type(type_, types)
     return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
 
 

@@ -136,7 +136,8 @@ def test_requirements_are_read_as_they_were_meant(requirement: ch.TableRequireme
 
 
 def test_every_update_and_requirement_is_tried() -> None:
-    assert {type(x) for x in UPDATES} == set(ch.TableUpdate.__args__)
+    # PyIceberg has no encryption keys: tests/interop/test_encrypted_tables.py asks Java
+    assert {type(x) for x in UPDATES} == set(ch.TableUpdate.__args__) - {ch.AddEncryptionKey}
     assert {type(x) for x in REQUIREMENTS} == set(ch.TableRequirement.__args__)
 
 

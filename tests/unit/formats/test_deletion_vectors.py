@@ -201,7 +201,7 @@ def test_one_file_holds_many_vectors_found_by_offset_and_size() -> None:
     io = MemoryFileIO()
     written = write_deletion_vectors(io, "dv.puffin", POSITIONS)
     for data_file, positions in POSITIONS.items():
-        offset, size, cardinality, file_size = written[data_file]
+        offset, size, cardinality, file_size, _ = written[data_file]
         assert cardinality == len(positions)
         assert file_size == io.size("dv.puffin")
         bitmap = read_deletion_vector(io, "dv.puffin", offset, size, cardinality, "t")

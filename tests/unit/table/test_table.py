@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.outcomes import Unknown
 from iceberg_pyspark.errors import (
     AlreadyExistsError,
@@ -23,7 +22,6 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     StorageError,
     TableRecreatedError,
-    UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.storage.restricted_io import check_read
@@ -359,26 +357,6 @@ def test_decoded_entries_are_reused_for_the_next_version() -> None:
     )
     later = replace(loaded, metadata_location="file:///w/t/metadata/v2.metadata.json")
     assert table_io(loaded) == table_io(later)
-
-
-@pytest.mark.parametrize(
-    "encrypted",
-    [
-        {"properties": {"encryption.key-id": "k1"}},
-        {"encryption_keys": ({"key-id": "k1", "encrypted-key-metadata": "YQ=="},)},
-    ],
-)
-def test_encrypted_table_is_refused_before_a_plain_file_is_written(
-    encrypted: dict[str, Any],
-) -> None:
-    metadata = replace(commit_table().metadata, location="file:///w/t", **encrypted)
-    loaded = LoadedTable(
-        identifier=IDENTIFIER,
-        metadata=metadata,
-        metadata_location="file:///w/t/metadata/v1.metadata.json",
-    )
-    with pytest.raises(UnsupportedFeatureError, match="is encrypted"):
-        Table(MemoryCatalog("c", {}), loaded).append(rows((1, "a")))
 
 
 def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:

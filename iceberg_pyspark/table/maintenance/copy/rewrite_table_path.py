@@ -20,7 +20,12 @@ from functools import partial
 
 from iceberg_pyspark.arrow.write.position_delete_writer import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import FileAlreadyExistsError, InvalidRequestError, StorageError
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.formats.locations import location_provider
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.metadata_files import (
@@ -34,6 +39,7 @@ from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, Manife
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.restricted_io import store_behind
 from iceberg_pyspark.storage.threaded_map import threaded_map
@@ -92,6 +98,11 @@ class TablePathRewrite:
         newest = table.newest()
         self._io, self._name, self._progress = table.io, table.name, table.progress
         self._dry_run = dry_run
+        if encryption_of(table.io) is not None:
+            raise UnsupportedFeatureError(
+                f"table {table.name}: the paths of an encrypted table cannot be rewritten, because "
+                "its manifests would be copied unencrypted; copy the rows into another table"
+            )
         self._end, self._start, self._versions = self._history(newest, start_version, end_version)
         self._paths = paths = self._paths_of_version(paths)
         # before any file is staged

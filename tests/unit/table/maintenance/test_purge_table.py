@@ -16,7 +16,6 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
     StorageError,
-    UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.commits.commit_files import commit_action
@@ -96,12 +95,6 @@ def test_nothing_is_dropped_while_the_files_are_not_known() -> None:
         purge_table(t.catalog, IDENTIFIER, io=t.io)
     assert files(t) == before
     assert t.catalog.table_exists(IDENTIFIER)
-
-
-def test_an_encrypted_table_is_not_purged() -> None:
-    t = a_table(**{"encryption.key-id": "k"})
-    with pytest.raises(UnsupportedFeatureError, match="was not dropped"):
-        purge_table(t.catalog, IDENTIFIER)
 
 
 def test_purge_logs_files_it_cannot_delete_and_drops_the_table(

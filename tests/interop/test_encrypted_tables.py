@@ -1,0 +1,88 @@
+"""Encrypted tables that Java's Spark runtime writes, and those that it reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.changes.changes import AddEncryptionKey
+from iceberg_pyspark.changes.changes_json import update_to_json
+from iceberg_pyspark.spec.encryption import encryption_key
+from tests.support.encrypted_tables import files_with, key_properties, open_encrypted_catalog
+from tests.support.oracle import Oracle
+from tests.support.rows import PlainRow, arrow_rows
+
+ENCRYPTED = {"format-version": "3", "encryption.key-id": "keyA"}
+
+
+@pytest.fixture(scope="module")
+def java_folder(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the warehouse of Java's catalog `java_keys`."""
+    folder = tmp_path_factory.mktemp("encrypted")
+    open_encrypted_catalog(oracle.spark, "java_keys", folder / "wh", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ours(java_folder: Path) -> ice.TableCatalog:
+    """Return our catalog of the same tables and keys."""
+    properties = key_properties(java_folder)
+    return ice.load_catalog("ours", type="hadoop", warehouse=str(java_folder / "wh"), **properties)
+
+
+def rows_of(ours: ice.TableCatalog, name: str) -> list[PlainRow]:
+    return arrow_rows(ours.load_table(name).scan().to_arrow())
+
+
+def test_java_tables(oracle: Oracle, ours: ice.TableCatalog) -> None:
+    name = "java_keys.d.theirs"
+    oracle.sql(
+        f"create table {name} (id bigint, v string) tblproperties('format-version'='3', "
+        "'encryption.key-id'='keyA', 'write.delete.mode'='merge-on-read', "
+        "'write.merge.mode'='merge-on-read')"
+    )
+    oracle.sql(f"insert into {name} select id, 'secret' || id from range(20)")
+    oracle.sql(f"delete from {name} where id in (3, 4)")
+    assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
+    oracle.sql(
+        f"merge into {name} a using (select 5L id, 'new' v) b on a.id = b.id "
+        "when matched then update set v = b.v"
+    )
+    assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
+    ours.load_table("d.theirs").append(pa.table({"id": [100], "v": ["ours"]}))
+    assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
+    oracle.sql(f"insert into {name} values (200, 'theirs again')")
+    assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
+
+
+@pytest.mark.parametrize("length", ["16", "24", "32"])
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_our_tables(
+    oracle: Oracle, ours: ice.TableCatalog, java_folder: Path, file_format: str, length: str
+) -> None:
+    name = f"{file_format}_{length}"
+    properties = {
+        **ENCRYPTED,
+        "encryption.key-id": "keyB",
+        "encryption.data-key-length": length,
+        "write.format.default": file_format,
+    }
+    table = ours.create_table(f"d.{name}", "id BIGINT, v STRING", properties=properties)
+    for start in (0, 10):
+        ids = range(start, start + 10)
+        table.append(pa.table({"id": list(ids), "v": [f"secret{i}" for i in ids]}))
+    theirs = oracle.table_rows(f"java_keys.d.{name}")
+    assert len(theirs) == 20
+    assert rows_of(ours, f"d.{name}") == theirs
+    assert files_with(java_folder / "wh" / "d" / name, ["secret", "PAR1"]) == []
+
+
+def test_java_understands_the_update_of_a_key(oracle: Oracle) -> None:
+    key = encryption_key("id", b"wrapped", "keyA", created_ms=7)
+    text = json.dumps(update_to_json(AddEncryptionKey(key)))
+    parser = oracle.jvm.org.apache.iceberg.MetadataUpdateParser
+    assert json.loads(parser.toJson(parser.fromJson(text))) == json.loads(text)
