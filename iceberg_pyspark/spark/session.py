@@ -34,6 +34,7 @@ from iceberg_pyspark.spark.spark_table import (
     SparkTable,
     catalog_and_identifier,
     catalog_and_levels,
+    portable_table,
     spark_table,
 )
 from iceberg_pyspark.spark.sql_catalog.alter_table import run_statement
@@ -140,10 +141,15 @@ class IcebergSession:
         problem = worker_python_problem(self.spark)
         return text if problem is None else f"{text}\n{problem}"
 
-    def table(self, name: str) -> SparkTable:
-        """Return the table of a name as SQL writes it, or of a path; raise `NoSuchTableError`."""
-        if self.bridge is None:
-            return spark_table(self.spark, name, None, None)
+    def table(self, name: str, *, catalog: str | None = None, **options: str) -> SparkTable:
+        """Return the table of a name as SQL writes it, or of a path; raise `NoSuchTableError`.
+
+        With a `catalog` or `options`, and in a session without a bridge (Spark Connect), the format
+        `iceberg-py` reads and changes the table. They are the format's: the catalog's name,
+        `catalog.<key>` and settings of the store, as in `**{"catalog.uri": ...}`.
+        """
+        if catalog is not None or options or self.bridge is None:
+            return portable_table(self.spark, name, catalog=catalog, **options)
         return spark_table(self.spark, name, self._open_catalog, self.row_level())
 
     def sql(self, text: str) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -32,6 +32,11 @@ from iceberg_pyspark.spark.data_source.table_access import find_table
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_rows import PortableRows, has_alias
+from iceberg_pyspark.spark.portable.remote_table import (
+    RemoteChange,
+    RemoteMaintenance,
+    remote_catalog,
+)
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
@@ -43,6 +48,16 @@ from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
 from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
+from iceberg_pyspark.table.commits.pending_changes import (
+    ManageSnapshots,
+    ReplaceSortOrder,
+    UpdateLocation,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+)
+from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
+from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import resolve_table
@@ -99,9 +114,24 @@ class SparkTable(Table):
         """Whether names of columns in texts are case-sensitive: `spark.sql.caseSensitive`."""
         return is_case_sensitive(self._spark)
 
-    def to_df(self) -> DataFrame:
-        """Return the table's current rows; the DataFrame stays at that snapshot."""
-        return self._read()
+    def to_df(
+        self, *, columns: Sequence[str] | None = None, filter: str | None = None
+    ) -> DataFrame:
+        """Return the table's current rows; where the session has a bridge, it stays at them.
+
+        `columns` and `filter` limit what is read, where Spark tells the format nothing of a query's
+        columns and filters (Spark Connect). The filter is as in the option `filter` of reads.
+        """
+        if self._by_format is None:
+            frame = self._read()
+            frame = frame if filter is None else frame.where(filter)
+            return frame if columns is None else frame.select(*map(quoted, columns))
+        options = {}
+        if columns is not None:
+            options["columns"] = ", ".join(map(quoted, columns))
+        if filter is not None:
+            options["filter"] = filter
+        return self._by_format.read(options)
 
     def create_changelog_view(
         self,
@@ -336,6 +366,48 @@ class SparkTable(Table):
         return self._session
 
 
+class RemoteTable(SparkTable):
+    """A table of a Spark Connect session: the server changes its definition, and maintains it."""
+
+    def _remote(self, name: str, **named: Any) -> Any:
+        assert self._by_format is not None, "a remote table is one of the format"
+        return RemoteChange(self._by_format, name, named, self._reload)
+
+    def _reload(self) -> None:
+        self.refresh()
+
+    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
+        """See `Table`."""
+        named = {"allow_incompatible_changes": allow_incompatible_changes}
+        return cast("UpdateSchema", self._remote("update_schema", **named))
+
+    def update_spec(self) -> UpdateSpec:
+        """See `Table`."""
+        return cast("UpdateSpec", self._remote("update_spec"))
+
+    def replace_sort_order(self) -> ReplaceSortOrder:
+        """See `Table`."""
+        return cast("ReplaceSortOrder", self._remote("replace_sort_order"))
+
+    def update_properties(self) -> UpdateProperties:
+        """See `Table`."""
+        return cast("UpdateProperties", self._remote("update_properties"))
+
+    def update_location(self) -> UpdateLocation:
+        """See `Table`."""
+        return cast("UpdateLocation", self._remote("update_location"))
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """See `Table`."""
+        return cast("ManageSnapshots", self._remote("manage_snapshots"))
+
+    def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
+        """See `Table`; the work is done by one process beside the driver, without progress."""
+        del progress
+        assert self._by_format is not None, "a remote table is one of the format"
+        return cast("TableMaintenance", RemoteMaintenance(self._by_format, self._reload))
+
+
 def spark_table(
     spark: SparkSession,
     name: str,
@@ -349,6 +421,8 @@ def spark_table(
     no such catalogs, and the data source reads the table.
     """
     catalog_table = None if is_path(name) else catalog_and_levels(spark, name)
+    if catalog_table is None and session is None:
+        return _by_format(FormatTable(spark=spark, name=name), name)
     if catalog_table is None:
         catalog, identifier = resolve_table(name)
         return SparkTable(
@@ -359,29 +433,18 @@ def spark_table(
             read=lambda: spark.read.format(FORMAT).load(name),
             read_changes=changes_of_source(spark, name, {}),
             session=session,
-            by_format=None if session is not None else FormatTable(spark=spark, name=name),
         )
     catalog_name, levels = catalog_table
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
     full_name = f"{catalog_name}.{identifier}"
     if open_catalog is None:
         options = catalog_options(spark, catalog_name)
-        catalog = load_catalog(catalog_name, **options)
         settings = {"catalog": catalog_name, **{f"catalog.{k}": v for k, v in options.items()}}
-        text = quoted_name(levels)
+        table = FormatTable(spark=spark, name=quoted_name(levels), options=settings)
         try:
-            return SparkTable(
-                spark,
-                catalog,
-                identifier,
-                name=full_name,
-                read=lambda: spark.read.format(FORMAT).options(**settings).load(text),
-                read_changes=changes_of_source(spark, text, settings),
-                session=session,
-                by_format=FormatTable(spark=spark, name=text, options=settings),
-            )
+            return _by_format(table, full_name)
         except (NotAuthorizedError, StorageError) as e:
-            if not type(spark).__module__.startswith("pyspark.sql.connect."):
+            if not is_remote(spark):
                 raise
             raise type(e)(f"{e}; {_NO_SECRETS}") from None
     text = quoted_name((catalog_name, *levels))
@@ -402,27 +465,41 @@ def portable_table(
 ) -> SparkTable:
     """Return the table of a name or path, read and changed by the format `iceberg-py` alone.
 
-    `options` are those of the format: `catalog.<key>`, and settings of the store. Without them, a
-    catalog of the session's configuration counts.
+    `catalog` and `options` are those of the format: `catalog.<key>`, and settings of the store.
+    Without them, a catalog of the session's configuration counts. Raises `NoSuchTableError`.
     """
     if catalog is None and not options:
         return spark_table(spark, name, None, None)
     if catalog is not None:
-        options = {"catalog": catalog, **options}
         own = {f"catalog.{k}": v for k, v in catalog_options(spark, catalog).items()}
-        options = {**own, **options}
-    by_format = FormatTable(spark=spark, name=name, options=options)
-    found, identifier = find_table(parse_table_options({**options, "path": name}))
-    return SparkTable(
+        options = {"catalog": catalog, **own, **options}
+    return _by_format(FormatTable(spark=spark, name=name, options=options), name)
+
+
+def _by_format(table: FormatTable, name: str) -> SparkTable:
+    """Return a table of the format; under Spark Connect, its catalog is the server's."""
+    spark, options = table.spark, table.options
+    kind: type[SparkTable] = SparkTable
+    if is_remote(spark):
+        kind = RemoteTable
+        catalog, identifier = remote_catalog(table), TableIdentifier(namespace=(), name=name)
+    else:
+        catalog, identifier = find_table(parse_table_options({**options, "path": table.name}))
+    return kind(
         spark,
-        found,
+        catalog,
         identifier,
         name=name,
-        read=by_format.read,
-        read_changes=changes_of_source(spark, name, options),
+        read=table.read,
+        read_changes=changes_of_source(spark, table.name, options),
         session=None,
-        by_format=by_format,
+        by_format=table,
     )
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:

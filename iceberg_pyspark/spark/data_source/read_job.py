@@ -173,6 +173,16 @@ def open_read_job(
         return StateReadJob(
             table=table, options=read_options, loaded_table=loaded_table, name="state"
         )
+    if read_options.call is not None:
+        from iceberg_pyspark.spark.data_source.table_calls import CallReadJob  # noqa: PLC0415
+
+        return CallReadJob(
+            table=table,
+            options=read_options,
+            loaded_table=loaded_table,
+            name="answer",
+            call=read_options.call,
+        )
     if metadata_name is not None:
         # Metadata tables import as many modules as all other reads together.
         from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415

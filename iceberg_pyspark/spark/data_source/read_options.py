@@ -26,7 +26,12 @@ from iceberg_pyspark.spark.options.stream_options import (
     STREAM_OPTIONS,
     STREAM_OPTIONS_WITHOUT_EFFECT,
 )
-from iceberg_pyspark.spark.row_changes.change_request import PINNED, STATE, PinnedRead
+from iceberg_pyspark.spark.row_changes.change_request import (
+    PINNED,
+    STATE,
+    TABLE_CALL,
+    PinnedRead,
+)
 from iceberg_pyspark.spark.write.write_options import (
     OPTIONS,
     PREFIXES,
@@ -48,7 +53,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, t
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})
 """Options of both reads and writes."""
 
-_OF_THE_PACKAGE = frozenset({PINNED, STATE})
+_OF_THE_PACKAGE = frozenset({PINNED, STATE, TABLE_CALL})
 """Options that only this package gives."""
 
 _SNAPSHOT_ID = number_option("snapshot-id")
@@ -111,6 +116,7 @@ class ReadOptions:
     selector: SnapshotSelector
     pinned: PinnedRead | None
     reads_state: bool
+    call: str | None
     read_properties: Mapping[str, str]
     case_sensitive: bool
 
@@ -169,6 +175,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         ),
         pinned=PinnedRead.of_text(values[PINNED]) if PINNED in values else None,
         reads_state=STATE in values,
+        call=values.get(TABLE_CALL),
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),
     )

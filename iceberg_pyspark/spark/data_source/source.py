@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
-from iceberg_pyspark.spark.row_changes.change_request import ROW_CHANGES
+from iceberg_pyspark.spark.row_changes.change_request import ROW_CHANGES, TABLE_CALL
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 if TYPE_CHECKING:
@@ -102,6 +102,10 @@ class IcebergDataSource(DataSource):
                 from iceberg_pyspark.spark.data_source.change_writer import ChangeWriter  # noqa: PLC0415
 
                 return ChangeWriter(prepare_changes(self.options, schema))
+            if TABLE_CALL in self.options:
+                from iceberg_pyspark.spark.data_source.table_calls import CallWriter  # noqa: PLC0415
+
+                return CallWriter(self.options)
             from iceberg_pyspark.spark.data_source.write_job import prepare_write  # noqa: PLC0415
             from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415
 

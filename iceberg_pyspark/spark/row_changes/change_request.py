@@ -20,6 +20,9 @@ PINNED = "pinned-state"
 STATE = "table-state"
 """The option of reads that asks for the table's state instead of its rows."""
 
+TABLE_CALL = "table-call"
+"""The option that has a call of a table's methods (`data_source/table_calls.py`)."""
+
 ROW_CHANGES = "row-changes"
 """The option of writes that has a `ChangeRequest`."""
 
