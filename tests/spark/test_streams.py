@@ -414,6 +414,12 @@ def test_options_that_a_stream_would_ignore_are_refused(
             read_available(stream_of(spark, table, **{option: value}), tmp_path / option)
     with pytest.raises(Exception, match="metadata table"):
         read_available(spark.readStream.table(f"{table}.files"), tmp_path / "files")
+    location = spark.sql(f"describe extended {table}").where("col_name = 'Location'").first()
+    assert location is not None
+    for number, name in enumerate([table, location.data_type]):
+        reader = spark.readStream.format("iceberg-py").option("stream-from-snapshots", "latest")
+        with pytest.raises(Exception, match=r"did you mean stream-from-snapshot\?"):
+            read_available(reader.load(name), tmp_path / f"misspelt-{number}")
 
 
 @pytest.mark.nightly

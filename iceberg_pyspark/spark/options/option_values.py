@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -117,7 +118,18 @@ def refuse_unknown(
             raise InvalidRequestError(
                 f"{problem} '{name}'; known: {', '.join(sorted(accepted_names))}"
                 + "".join(f", {p}<key>" for p in prefixes)
+                + meant_option(name, {*accepted_names, *silent})
             )
+
+
+def meant_option(name: str, known_names: Collection[str]) -> str:
+    """Return the end of an error message that asks for the option that a name is like, if any.
+
+    >>> meant_option("max_rows", ["max-rows", "min-rows"]), meant_option("other", ["max-rows"])
+    ('; did you mean max-rows?', '')
+    """
+    alike = get_close_matches(name.replace("_", "-"), sorted(known_names), 1, 0.8)
+    return f"; did you mean {alike[0]}?" if alike else ""
 
 
 def list_items(text: str | None) -> tuple[str, ...] | None:

@@ -14,6 +14,7 @@ from iceberg_pyspark.spark.options.option_values import (
     choice_option,
     flag_option,
     lower_names,
+    meant_option,
     number_option,
 )
 from iceberg_pyspark.spec.property_types import INT_MAX
@@ -77,10 +78,13 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
             raise InvalidRequestError(
                 f"the option {name} has no meaning for a stream: use {_INSTEAD[name]}"
             )
-        is_known = name in STREAM_OPTIONS or name in STREAM_OPTIONS_WITHOUT_EFFECT
-        if name.startswith(_PREFIXES) and not is_known:
+        if name in STREAM_OPTIONS or name in STREAM_OPTIONS_WITHOUT_EFFECT:
+            continue
+        hint = meant_option(name, STREAM_OPTIONS)
+        if hint or name.startswith(_PREFIXES):
             raise InvalidRequestError(
-                f"unknown option of a stream '{name}'; known: {', '.join(sorted(STREAM_OPTIONS))}"
+                f"unknown option of a stream '{name}'; known: "
+                f"{', '.join(sorted(STREAM_OPTIONS))}{hint}"
             )
     for option in _WITHOUT_EFFECT:
         option.of(values)
