@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -309,6 +310,35 @@ def test_keys_that_cannot_be_compared(
         write_available(stream, "sinks.db.nested", tmp_path / "c", "update", **keep)
     rows = spark.sql("select s.id, s.v from sinks.db.nested").collect()
     assert sorted(map(tuple, rows)) == [(1, "a"), (2, "b1")]
+
+
+def test_a_query_that_cannot_start_leaves_no_table(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    add(spark, tmp_path / "in", (1, "a"))
+    counts = source(spark, tmp_path / "in").groupBy("k").count()
+    with pytest.raises(AnalysisException, match="output mode: append"):
+        write_available(counts, "sinks.db.none", tmp_path / "c")
+    assert not spark.catalog.tableExists("sinks.db.none")
+    stream = source(spark, tmp_path / "in")
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    query = writer.partitionBy("k").toTable("sinks.db.some")
+    try:
+        assert lake.table("sinks.db.some").spec.fields[0].name == "k"
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert ids(spark, "sinks.db.some") == [1]
+    spark.sql("alter table sinks.db.some create branch b")
+    write_available(stream, "sinks.db.some.branch_b", tmp_path / "b")
+    assert ids(spark, "sinks.db.some.branch_b") == [1, 1]
+    assert ids(spark, "sinks.db.some") == [1]
+    for name, message in (
+        ("sinks.db.some.branch_c", "has no branch or tag 'c'"),
+        ("sinks.no.t", "SCHEMA_NOT_FOUND"),
+    ):
+        with pytest.raises(Exception, match=message):
+            write_available(stream, name, tmp_path / name)
 
 
 @pytest.mark.nightly

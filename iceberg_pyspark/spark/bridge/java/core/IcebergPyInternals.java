@@ -276,19 +276,23 @@ public class IcebergPyInternals {
   }
   /** Return the output mode of a query: Spark builds the same write for Append and Update. */
   static String outputMode(Object session, String queryId) {
-    Object mode;
-    try {
-      Object shared = ((org.apache.spark.sql.classic.SparkSession) session).sharedState();
-      Map streams = (Map) activeStreams().invoke(shared, new Object[0]);
-      Object stream = streams.get(java.util.UUID.fromString(queryId));
-      mode = method(stream.getClass(), "outputMode", new Class[0]).invoke(stream, new Object[0]);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
-    }
+    Object mode = partOf(session, queryId, "outputMode");
     if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Append())) return "append";
     if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Complete())) return "complete";
     if (mode.equals(org.apache.spark.sql.streaming.OutputMode.Update())) return "update";
     throw new UnsupportedOperationException("an Iceberg table has no output mode " + mode);
+  }
+  /** Return the table that a query writes to. */
+  static Object sinkOf(Object session, String queryId) { return partOf(session, queryId, "sink"); }
+  private static Object partOf(Object session, String queryId, String name) {
+    try {
+      Object shared = ((org.apache.spark.sql.classic.SparkSession) session).sharedState();
+      Map streams = (Map) activeStreams().invoke(shared, new Object[0]);
+      Object stream = streams.get(java.util.UUID.fromString(queryId));
+      return method(stream.getClass(), name, new Class[0]).invoke(stream, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
   }
   private static Method activeStreams() throws ReflectiveOperationException {
     return method(

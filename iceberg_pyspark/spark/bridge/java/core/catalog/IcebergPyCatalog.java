@@ -108,6 +108,8 @@ class IcebergPyCatalog
     return out;
   }
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    Table made = IcebergPyNewSink.made(this, identifier);
+    if (made != null) return made;
     scala.Option branch = IcebergPySessions.active().conf().getOption("spark.wap.branch");
     try {
       return load(identifier, null, null, branch.isDefined() ? (String) branch.get() : null);
@@ -128,8 +130,23 @@ class IcebergPyCatalog
     return new IcebergPyTable(IcebergPyRequests.tableLoad(
         handle, levels(identifier), identifier.name(), version, timestamp, branch));
   }
+  /** Return the handle of a table as it is now. */
+  String handleOf(Identifier identifier) throws NoSuchTableException {
+    return IcebergPyRequests
+        .tableLoad(handle, levels(identifier), identifier.name(), null, null, null)
+        .handle();
+  }
   public boolean tableExists(Identifier identifier) {
-    return IcebergPyRequests.tableExists(handle, levels(identifier), identifier.name()).exists();
+    if (IcebergPyRequests.tableExists(handle, levels(identifier), identifier.name()).exists())
+      return true;
+    if (!IcebergPyNewSink.isAsked()) return false;
+    try {
+      // a branch, which `toTable` would create otherwise
+      handleOf(identifier);
+      return true;
+    } catch (NoSuchTableException e) {
+      return false;
+    }
   }
   public void invalidateTable(Identifier identifier) {
     IcebergPyRequests.tableInvalidate(handle, levels(identifier), identifier.name());
@@ -137,6 +154,11 @@ class IcebergPyCatalog
 
   public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions,
       Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (IcebergPyNewSink.isAsked())
+      return new IcebergPyNewSink(
+          IcebergPyRequests.tableStage(handle, levels(identifier), identifier.name(),
+              schema(columns), defaults(columns), describe(partitions), properties, "create"),
+          this, handle, identifier);
     return new IcebergPyTable(IcebergPyRequests.tableCreate(handle, levels(identifier),
         identifier.name(), schema(columns), defaults(columns), describe(partitions), properties));
   }

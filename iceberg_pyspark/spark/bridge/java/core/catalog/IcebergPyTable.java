@@ -30,6 +30,8 @@ public class IcebergPyTable
     this.handle = definition.handle();
     this.schema = (StructType) DataType.fromJson(definition.schema());
   }
+  /** Return the handle for the batches of a stream. */
+  String handleToWrite() { return handle; }
   public String name() { return definition.name(); }
   public String id() { return definition.id(); }
   /** Spark loads the table of a reused DataFrame again, and uses a newer version. */

@@ -45,7 +45,7 @@ public class IcebergPyEpoch extends V2CommandExec {
       if (names[i].equalsIgnoreCase("checkpointLocation") || names[i].equalsIgnoreCase("path"))
         options.remove(names[i]);
     String queryId = write.info.queryId();
-    IcebergPyRequests.epochWrite(IcebergPyBridge.session(), write.table.handle, queryId,
+    IcebergPyRequests.epochWrite(IcebergPyBridge.session(), write.table.handleToWrite(), queryId,
         epoch.longValue(), IcebergPyInternals.outputMode(spark, queryId), hasState(query), options,
         IcebergPyCommand.environment(), rows);
     return IcebergPyBridge.seq(new ArrayList());
