@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
 from tests.support import change_statements as changes
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import cases
 from tests.support.rows import plain_value
 from tests.support.statements_by_calls import merge_by_calls
 from tests.support.table_integrity import table_problems
@@ -141,6 +143,74 @@ def new_pair(lake: IcebergSession, draw: Any) -> Pair:
     # Structs may have other fields than the table's; then the tables stay empty.
     error_of(lambda: pair.both(rows))
     return pair
+
+
+def a_table(lake: IcebergSession, name: str, **properties: str) -> SparkTable:
+    """Return a new table of the columns id, p, v with ten rows in five files, by the format."""
+    listed = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
+    lake.spark.sql(
+        f"create table lake.db.{name} (id bigint, p int, v string) partitioned by (p) "
+        f"tblproperties ({listed})"
+    )
+    lake.spark.sql(
+        f"insert into lake.db.{name} select id, int(id % 5), concat('v', id) from range(10)"
+    )
+    return portable_table(lake.spark, f"lake.db.{name}")
+
+
+def rows_of(lake: IcebergSession, name: str) -> list[Any]:
+    return sorted(map(tuple, lake.spark.table(f"lake.db.{name}").collect()))
+
+
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    cases(
+        "version, mode",
+        fast=[("3", "merge-on-read"), ("2", "copy-on-write")],
+        nightly=[("2", "merge-on-read"), ("3", "copy-on-write")],
+    ),
+)
+def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode: str) -> None:
+    name = f"fixed_{version}_{mode[0]}"
+    properties = {f"write.{op}.mode": mode for op in OPERATIONS}
+    table = a_table(lake, name, **{"format-version": version, **properties})
+    assert table.delete("id < 2").deleted == 2
+    source = lake.spark.sql("select id, int(id % 5) p, 'n' v from range(8, 12)")
+    changes = table.upsert(source, ["id"], transaction=("app", 7))
+    assert (changes.updated, changes.inserted) == (2, 2)
+    again = table.upsert(source, ["id"], transaction=("app", 7))
+    assert (again.updated, again.inserted, again.snapshot_id) == (0, 0, changes.snapshot_id)
+    expected = [(i, i % 5, "n" if i > 7 else f"v{i}") for i in range(2, 12)]
+    assert rows_of(lake, name) == expected
+    with pytest.raises(InvalidRequestError, match="several rows of the source match one row"):
+        table.upsert(source.union(source), ["id"])
+    assert rows_of(lake, name) == expected
+    assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
+
+
+@pytest.mark.parametrize("key", cases("key", fast=[9], nightly=[100]))
+def test_a_concurrent_append_is_a_conflict_within_the_range_of_the_source(
+    lake: IcebergSession, monkeypatch: pytest.MonkeyPatch, key: int
+) -> None:
+    """Rows of other keys do not matter; a row of the key is changed in a second run."""
+    name = f"conflict_{key}"
+    table = a_table(lake, name)
+    writes: list[int] = []
+    write = FormatTable.write
+
+    def raced(self: FormatTable, frame: DataFrame, options: Mapping[str, str]) -> None:
+        if not writes:
+            lake.spark.sql(f"insert into lake.db.{name} values ({key}, 0, 'late')")
+        writes.append(1)
+        write(self, frame, options)
+
+    monkeypatch.setattr(FormatTable, "write", raced)
+    source = lake.spark.sql("select 9L id, 4 p, 'n' v")
+    merge = table.merge_into(source, "t.id = s.id").whenMatched().update({"v": "s.v"})
+    changes = merge.merge()
+    assert (len(writes), changes.updated) == ((2, 2) if key == 9 else (1, 1))
+    late = [r for r in rows_of(lake, name) if r[2] == "late"]
+    assert late == ([] if key == 9 else [(100, 0, "late")])
 
 
 STEPS = [Pair.merge, Pair.merge, Pair.update, Pair.delete]

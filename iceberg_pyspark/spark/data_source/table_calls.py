@@ -24,6 +24,7 @@ from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.row_changes.change_request import TABLE_CALL
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.types import NestedField, StringType
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, MetadataTable, arrow_of_rows
@@ -71,7 +72,7 @@ def _value(value: dict[str, Any]) -> Any:
     if set(value) == {_MOMENT}:
         return datetime.fromisoformat(value[_MOMENT])
     if set(value) == {_COLUMNS}:
-        return schema_from_json(value[_COLUMNS])
+        return schema_from_json(JsonObject(value[_COLUMNS], _COLUMNS))
     return value
 
 
