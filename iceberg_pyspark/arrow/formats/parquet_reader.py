@@ -39,6 +39,7 @@ BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
 _STREAM_BUFFER_BYTES = 1024 * 1024
+_LEAST_BUFFER_BYTES = 64 * 1024
 _DICTIONARY_BYTES = 1
 """The most bytes per text of a column of which nearly all pages refer to a dictionary."""
 
@@ -102,7 +103,7 @@ class ParquetFileReader(DataFileReader):
             self._input,
             metadata=self.metadata,
             pre_buffer=False,
-            buffer_size=_STREAM_BUFFER_BYTES if chunks > _WHOLE_CHUNKS_BYTES else 0,
+            buffer_size=_buffer_bytes(len(columns)) if chunks > _WHOLE_CHUNKS_BYTES else 0,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._verify_checksums,
             read_dictionary=self._repeated_texts(groups, columns),
@@ -199,6 +200,11 @@ def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
     return start, start + chunk.total_compressed_size
+
+
+def _buffer_bytes(columns: int) -> int:
+    """Return the size of the buffer of each column: all together as whole chunks at most, or so."""
+    return max(_LEAST_BUFFER_BYTES, min(_STREAM_BUFFER_BYTES, _WHOLE_CHUNKS_BYTES // columns))
 
 
 def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:

@@ -15,7 +15,9 @@ import contextlib
 import math
 import struct
 from collections.abc import Hashable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +48,11 @@ _MAX_SHRUNK = 0.001
 _CLOSE_ENOUGH = 0.95
 """The fraction of the target size at which a file is full: the rest would be a poor row group."""
 
+_BYTES_PER_THREAD = 2**28
+"""The least bytes of rows for a thread of their own: an additional file should not be small."""
+
+_MAX_THREADS = 8
+
 
 def write_data_files(
     context: WriteContext,
@@ -68,6 +75,57 @@ def write_data_files(
     except BaseException:
         writer.abort()
         raise
+
+
+def write_in_threads(
+    context: WriteContext, batches: Iterable[pa.RecordBatch], io: FileIO
+) -> list[DataFile]:
+    """Write the rows of this process; several threads write a long list, each files of its own.
+
+    The files are in the order of the rows. Partitioned tables get their files from one thread:
+    otherwise each partition would have a file of each thread.
+    """
+    size = sum(batch.nbytes for batch in batches) if isinstance(batches, list) else 0
+    count = min(pa.cpu_count(), _MAX_THREADS, size // _BYTES_PER_THREAD)
+    if count < 2 or context.spec.fields:
+        return write_data_files(context, batches, io, partition_id=0, task_id=0)
+    rows = sum(batch.num_rows for batch in batches)
+    ends = [rows * i // count for i in range(count + 1)]
+    with ThreadPoolExecutor(count, thread_name_prefix="write-files") as pool:
+        writes = [
+            pool.submit(
+                write_data_files,
+                context,
+                _between(batches, start, end),
+                io,
+                partition_id=i,
+                task_id=0,
+            )
+            for i, (start, end) in enumerate(pairwise(ends))
+        ]
+        try:
+            return [file for write in writes for file in write.result()]
+        except BaseException:
+            for write in writes:
+                with contextlib.suppress(BaseException):  # the other writes remove their own files
+                    _delete_files(io, write.result())
+            raise
+
+
+def _between(batches: Iterable[pa.RecordBatch], start: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from `start` to before `end` of all batches."""
+    for batch in batches:
+        first, last = max(start, 0), min(end, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        start, end = start - batch.num_rows, end - batch.num_rows
+
+
+def _delete_files(io: FileIO, files: Iterable[DataFile]) -> None:
+    for file in files:
+        # the first failure is the one to report; a file that stays is an orphan
+        with contextlib.suppress(StorageError):
+            io.delete(file.file_path)
 
 
 def _cast_batches(
@@ -173,10 +231,7 @@ class _TaskWriter:
         for partition in self._open.values():
             if partition.file is not None:
                 partition.file.abort()
-        for file in self._finished_files:
-            # the first failure is the one to report; a file that stays is an orphan
-            with contextlib.suppress(StorageError):
-                self._io.delete(file.file_path)
+        _delete_files(self._io, self._finished_files)
 
     def _add(self, key: Hashable, partition: _Partition, rows: pa.RecordBatch) -> None:
         bytes_per_row = max(rows.nbytes / rows.num_rows, 1)

@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias, cast
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_files import write_in_threads
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.errors import InvalidRequestError
@@ -114,7 +114,7 @@ def write_rows(
     """Write rows with the table's current schema and spec; return the write id and the files."""
     write_id = str(uuid.uuid4())
     context = write_context_of(str(identifier), metadata, write_id=write_id)
-    return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)
+    return write_id, write_in_threads(context, _batches(rows), io)
 
 
 def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:

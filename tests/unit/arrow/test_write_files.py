@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type
+from iceberg_pyspark.arrow.write import write_files
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_files import write_data_files, write_in_threads
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.manifests import DataFile
@@ -439,6 +440,42 @@ def test_batches_may_differ_in_their_schemas() -> None:
     other = pa.RecordBatch.from_pydict({"v": pa.array([9], pa.int32())})
     [file], store = write(a_context(), [numbers([1]), other, numbers([2], start=5)])
     assert rows(store, [file]) == [{"p": 1, "v": 0}, {"p": None, "v": 9}, {"p": 2, "v": 5}]
+
+
+@pytest.fixture
+def threads_of_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_files, "_BYTES_PER_THREAD", 900)
+    monkeypatch.setattr(pa, "cpu_count", lambda: 3)
+
+
+@pytest.mark.usefixtures("threads_of_few_bytes")
+def test_threads_write_files_in_the_order_of_the_rows() -> None:
+    store = MemoryFileIO()
+    batches = [numbers([1] * n, start=100 * i) for i, n in enumerate((100, 1, 0, 100, 30))]
+    files = write_in_threads(a_context(), batches, store)
+    assert [f.record_count for f in files] == [77, 77, 77]
+    assert len({f.file_path for f in files}) == 3
+    assert rows(store, files) == [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.usefixtures("threads_of_few_bytes")
+def test_few_rows_streams_and_partitions_have_one_thread() -> None:
+    batches = [numbers([1, 2] * 200)]
+    assert len(write_in_threads(a_context(), iter(batches), MemoryFileIO())) == 1
+    assert len(write_in_threads(a_context(), [batches[0].slice(0, 100)], MemoryFileIO())) == 1
+    by_p = a_context(spec=spec_of(1, IdentityTransform()))
+    assert len(write_in_threads(by_p, batches, MemoryFileIO())) == 2
+
+
+@pytest.mark.usefixtures("threads_of_few_bytes")
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_a_failure_in_one_thread_leaves_no_file(wrong: int) -> None:
+    batches = [numbers([1] * 100), numbers([2] * 100), numbers([3] * 100)]
+    batches[wrong] = pa.RecordBatch.from_pydict({"p": ["text"] * 100, "v": [1] * 100})
+    store = MemoryFileIO()
+    with pytest.raises(InvalidRequestError, match="column 'p' is string in the rows"):
+        write_in_threads(a_context(), batches, store)
+    assert list(store.list_files("mem")) == []
 
 
 def test_partitions_by_day_before_1970() -> None:
