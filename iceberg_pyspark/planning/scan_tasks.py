@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat, is_deletion_vector
+from iceberg_pyspark.spec.metadata_columns import (
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SEQUENCE_NUMBER,
+    COMMIT_SNAPSHOT_ID,
+    COMMIT_TIMESTAMP,
+)
 from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -48,13 +55,28 @@ class DeleteFileRef:
         return is_deletion_vector(self.content, self.file_format)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """A snapshot's change of rows, for a changelog; `ordinal` counts snapshots from 0."""
+    """A snapshot's change of rows, for a changelog; `ordinal` counts snapshots from 0.
 
-    type: Literal["INSERT", "DELETE"]
+    `time_us` is the time of the commit in microseconds, later than that of the snapshot before it.
+    """
+
+    type: str
     ordinal: int
     snapshot_id: int
+    sequence_number: int
+    time_us: int
+
+    def values(self) -> Mapping[int, int | str]:
+        """Return the values of the columns that describe the change, by field id."""
+        return {
+            CHANGE_TYPE.field_id: self.type,
+            CHANGE_ORDINAL.field_id: self.ordinal,
+            COMMIT_SNAPSHOT_ID.field_id: self.snapshot_id,
+            COMMIT_SEQUENCE_NUMBER.field_id: self.sequence_number,
+            COMMIT_TIMESTAMP.field_id: self.time_us,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,9 +39,8 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.spec.metadata_columns import (
-    CHANGE_ORDINAL,
-    CHANGE_TYPE,
-    COMMIT_SNAPSHOT_ID,
+    CHANGE_COLUMNS,
+    COMMIT_COLUMNS,
     DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -85,12 +84,10 @@ class MetadataColumns:
             SPEC_ID.field_id: scalar_of(SPEC_ID.type, task.spec_id),
         }
         if task.change is not None:
+            values = task.change.values()
             self._constants |= {
-                CHANGE_TYPE.field_id: scalar_of(CHANGE_TYPE.type, task.change.type),
-                CHANGE_ORDINAL.field_id: scalar_of(CHANGE_ORDINAL.type, task.change.ordinal),
-                COMMIT_SNAPSHOT_ID.field_id: scalar_of(
-                    COMMIT_SNAPSHOT_ID.type, task.change.snapshot_id
-                ),
+                f.field_id: scalar_of(f.type, values[f.field_id])
+                for f in (*CHANGE_COLUMNS, *COMMIT_COLUMNS)
             }
         for field in context.projection.fields:
             if field.field_id == PARTITION_ID:

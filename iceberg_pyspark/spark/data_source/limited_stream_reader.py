@@ -48,9 +48,9 @@ class LimitedStreamReader(IcebergStreamReader, SupportsTriggerAvailableNow):
         """Read no further than the table as it is now."""
         with worker_step():
             self._open.refresh()
-            self._until = self._open.appends().end()
+            self._until = self._open.offsets().end()
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Return the end of the table as it was last loaded."""
         with worker_step():
-            return offset_content(self._open.appends().end())
+            return offset_content(self._open.offsets().end())

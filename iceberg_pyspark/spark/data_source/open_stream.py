@@ -6,18 +6,24 @@ A query may run for months, so a stream keeps the schema it began with, and noth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.options.stream_options import StreamOptions
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.change_feed.change_stream import ChangeStream
+from iceberg_pyspark.table.metadata_tables.changes_table import describing_columns
 from iceberg_pyspark.table.reading.append_stream import AppendStream
+from iceberg_pyspark.table.reading.snapshot_stream import SnapshotStream
 from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset
-from iceberg_pyspark.table.reading.stream_scan import scan_of_batch
+from iceberg_pyspark.table.reading.stream_scan import scan_of_batch, scan_of_stream
 from iceberg_pyspark.table.reading.table_scan import TableScan
 from iceberg_pyspark.table.table_storage import table_io
+
+Kind = TypeVar("Kind", AppendStream, ChangeStream)
 
 
 @dataclass(kw_only=True)
@@ -32,15 +38,20 @@ class OpenStream:
     """The table as it was last loaded."""
 
     load: Callable[[], LoadedTable]
+    has_changes: bool = False
+    """Whether the stream is one of all changes, and not of appended rows."""
 
     def refresh(self) -> None:
         """Load the table again; raise `TableRecreatedError` if another one has its name."""
         self.loaded_table = check_same_table(self.loaded_table, self.load())
 
-    def appends(self) -> AppendStream:
+    def offsets(self) -> SnapshotStream:
         """Return the stream by the table as it was last loaded."""
+        return self._of(ChangeStream) if self.has_changes else self._of(AppendStream)
+
+    def _of(self, kind: type[Kind]) -> Kind:
         table = self.loaded_table
-        return AppendStream(
+        return kind(
             table=str(table.identifier),
             metadata=table.metadata,
             io=table_io(table),
@@ -54,7 +65,32 @@ class OpenStream:
         end: StreamOffset,
         projection: Callable[[Schema, TableMetadata], Schema],
     ) -> TableScan:
-        """Return the scan of a batch; `projection` takes its columns from a schema."""
+        """Return the scan of a batch of appended rows, with its columns by `projection`."""
+        self._prepare(end)
+        stream = self._of(AppendStream)
+        batch = stream.batch(start, end)
+        return scan_of_batch(
+            stream, batch, self.schema, lambda schema: projection(schema, stream.metadata)
+        )
+
+    def changes(
+        self, end: StreamOffset, projection: Callable[[Schema, TableMetadata], Schema]
+    ) -> tuple[TableScan, ChangeStream]:
+        """Return a scan with the columns of a batch of changes, and the stream that plans it."""
+        self._prepare(end)
+        stream = self._of(ChangeStream)
+        columns = describing_columns(self.schema).fields
+        scan = scan_of_stream(
+            stream,
+            self.schema,
+            lambda schema: projection(
+                replace(schema, fields=(*schema.fields, *columns)), stream.metadata
+            ),
+        )
+        return scan, stream
+
+    def _prepare(self, end: StreamOffset) -> None:
+        """Load the table again if a batch ends after what is known of it."""
         if self.loaded_table.plan_scan is not None:
             raise UnsupportedFeatureError(
                 f"table {self.loaded_table.identifier}: its catalog's server plans its scans, and "
@@ -63,8 +99,3 @@ class OpenStream:
             )
         if end != START and end.snapshot_id not in self.loaded_table.metadata.snapshot_by_id:
             self.refresh()
-        stream = self.appends()
-        batch = stream.batch(start, end)
-        return scan_of_batch(
-            stream, batch, self.schema, lambda schema: projection(schema, stream.metadata)
-        )

@@ -107,7 +107,7 @@ class IcebergStreamReader(DataSourceStreamReader):
         """Return where a new query begins; it stays there until the query has read something."""
         if self._first is None:
             self._open.refresh()
-            self._first = self._open.appends().initial()
+            self._first = self._open.offsets().initial()
         return self._first
 
     def _offset(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> StreamOffset:
@@ -133,7 +133,7 @@ class IcebergStreamReader(DataSourceStreamReader):
         if is_first:
             offset = self._beginning()
         self._open.refresh()
-        end = self._open.appends().next(offset, until=self._until, limits=limits)
+        end = self._open.offsets().next(offset, until=self._until, limits=limits)
         if end is None:
             return start
         return (

@@ -21,10 +21,12 @@ from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.change_feed.net_changes import NetChangeRows
 from iceberg_pyspark.table.metadata_tables.changes_table import (
     ChangePlan,
     ChangeRows,
     ChangeScanTask,
+    ComparedChanges,
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
@@ -47,11 +49,14 @@ def changes_parts(
         spark, bridge, _ChangesScan(**scan_fields, changes=plan), key, storage=storage
     )
     parts = native.parts()
-    if plan.in_part:
+    tasks: list[ChangeScanTask | ComparedChanges] = [*plan.in_part, *plan.compared]
+    if tasks:
         projection = scan.context.projection
-        rows = _ChangedRows(ChangeRows(context=scan.context), scan.io, projection)
-        frame = python_tasks(bridge, plan.in_part, rows, to_spark_schema(projection))
-        count = row_count([t.task for t in plan.in_part])
+        columns = scan.context.schemas[0]
+        reader = NetChangeRows(rows=ChangeRows(context=scan.context), columns=columns)
+        rows = _ChangedRows(reader, scan.io, projection)
+        frame = python_tasks(bridge, tasks, rows, to_spark_schema(projection))
+        count = row_count([one.task for t in tasks for one in t.tasks])
         parts.append(Part(plan=bridge.scans.with_statistics(bridge.analyse(frame), count)))
     return parts
 
@@ -74,12 +79,12 @@ class _ChangesScan(TableScan):
 class _ChangedRows:
     """The function that reads a change's rows on an executor, in Spark's types."""
 
-    reader: ChangeRows
+    reader: NetChangeRows
     io: FileIO
     projection: Schema
 
     def __call__(self, task: Any) -> Iterator[pa.RecordBatch]:
-        assert isinstance(task, ChangeScanTask)
+        assert isinstance(task, ChangeScanTask | ComparedChanges)
         to_spark = compile_to_spark(self.projection)
         for batch in self.reader.read(self.io, task, self.projection):
             yield to_spark(batch)

@@ -41,6 +41,7 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
+    COMMIT_COLUMNS,
     DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -95,7 +96,7 @@ CONSTANT_FILE = "__ice_file"
 CONSTANT_SPEC_ID = "__ice_spec_id"
 CONSTANT_FIRST_ROW_ID = "__ice_first_row_id"
 CONSTANT_SEQUENCE = "__ice_seq"
-CONSTANTS_OF_CHANGE = {f.field_id: f"__ice{f.name}" for f in CHANGE_COLUMNS}
+CONSTANTS_OF_CHANGE = {f.field_id: f"__ice{f.name}" for f in (*CHANGE_COLUMNS, *COMMIT_COLUMNS)}
 """Constant names by the ids of the columns that describe a row's change."""
 
 STORED_ROW_ID = "__ice_row_id"
@@ -298,7 +299,10 @@ def _stored_field(name: str, field_id: int) -> spark_types.StructField:
 
 _METADATA_IDS = {
     f.field_id
-    for f in (DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, *CHANGE_COLUMNS)
+    for f in (
+        *(DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER),
+        *(*CHANGE_COLUMNS, *COMMIT_COLUMNS),
+    )
 }
 
 

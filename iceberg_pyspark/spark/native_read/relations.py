@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skip
 from iceberg_pyspark.spark.native_read.reader_differences import Mask, Numbers
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.metadata_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS, COMMIT_COLUMNS
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.local import is_local
@@ -75,6 +76,13 @@ class FileFacts:
         return pa.array(values(self._scopes, tasks), type_)
 
 
+def _of_changes(
+    field_id: int, scopes: PartitionOrdinals, tasks: Sequence[ScanTask]
+) -> Sequence[object]:
+    del scopes
+    return [t.change and t.change.values()[field_id] for t in tasks]
+
+
 _Values = Callable[[PartitionOrdinals, Sequence[ScanTask]], Sequence[object]]
 _CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
     ORDINAL: (pa.int32(), lambda _, tasks: range(len(tasks))),
@@ -83,18 +91,10 @@ _CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
     CONSTANT_FIRST_ROW_ID: (pa.int64(), lambda _, tasks: [t.first_row_id for t in tasks]),
     CONSTANT_SEQUENCE: (pa.int64(), lambda _, tasks: [t.data_sequence_number for t in tasks]),
     PARTITION_ORDINAL: (pa.int32(), lambda scopes, tasks: [scopes.of(t) for t in tasks]),
-    CONSTANTS_OF_CHANGE[CHANGE_TYPE.field_id]: (
-        pa.string(),
-        lambda _, tasks: [t.change and t.change.type for t in tasks],
-    ),
-    CONSTANTS_OF_CHANGE[CHANGE_ORDINAL.field_id]: (
-        pa.int32(),
-        lambda _, tasks: [t.change and t.change.ordinal for t in tasks],
-    ),
-    CONSTANTS_OF_CHANGE[COMMIT_SNAPSHOT_ID.field_id]: (
-        pa.int64(),
-        lambda _, tasks: [t.change and t.change.snapshot_id for t in tasks],
-    ),
+    **{
+        CONSTANTS_OF_CHANGE[f.field_id]: (arrow_type(f.type), partial(_of_changes, f.field_id))
+        for f in (*CHANGE_COLUMNS, *COMMIT_COLUMNS)
+    },
 }
 
 

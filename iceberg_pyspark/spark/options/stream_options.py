@@ -109,6 +109,16 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
     )
 
 
+def check_options_of_changes(options: Mapping[str, str]) -> None:
+    """Raise `InvalidRequestError` for options about what a stream of changes shows anyway."""
+    for option in (_SKIP_DELETES, _SKIP_OVERWRITES, _OVERWRITE_MODE):
+        if option.name in lower_names(options):
+            raise InvalidRequestError(
+                f"the option {option.name} has no meaning for a stream of changes, which shows "
+                "deleted and overwritten rows; leave it out"
+            )
+
+
 def _overwrites(values: Mapping[str, str]) -> OverwriteMode:
     mode = _OVERWRITE_MODE.of(values)
     if mode is not None and _SKIP_OVERWRITES.name in values:

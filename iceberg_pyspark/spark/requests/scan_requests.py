@@ -58,10 +58,9 @@ from iceberg_pyspark.spark.rows.spark_types import (
     to_spark_schema,
 )
 from iceberg_pyspark.spark.table_states import TableState
-from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.table.metadata_tables.changes_table import changes_schema
+from iceberg_pyspark.table.metadata_tables.changes_table import describing_columns
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
 from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
@@ -184,6 +183,8 @@ def _plan_batch(
 ) -> PlannedScan:
     assert definition.batch is not None
     struct = struct_from_json(definition.schema)
+    if stream.has_changes:
+        return _plan_changed_batch(session, stream, struct, definition)
     scan = stream.scan(
         read_offset(definition.batch.start),
         read_offset(definition.batch.end),
@@ -201,6 +202,30 @@ def _plan_batch(
     return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
 
 
+def _plan_changed_batch(
+    session: BridgeSession,
+    stream: OpenStream,
+    struct: spark_types.StructType,
+    definition: ScanDefinition,
+) -> PlannedScan:
+    assert definition.batch is not None
+    start, end = (read_offset(o) for o in (definition.batch.start, definition.batch.end))
+    scan, changes = stream.changes(
+        end, lambda schema, metadata: project_with_hidden_columns(schema, struct, metadata)
+    )
+    condition = _all_of(definition)
+    scan = _prune(scan, condition)
+    plan = changes.plan(
+        start,
+        end,
+        predicate=scan.context.predicate,
+        of_changes=inclusive_predicate_of(condition, describing_columns(stream.schema)),
+    )
+    config = stream.loaded_table.config
+    parts = changes_parts(session.spark, session.bridge, scan, plan, _key(definition), config)
+    return _planned_scan(session, parts, ())
+
+
 def _plan_changes(
     session: BridgeSession,
     state: TableState,
@@ -209,7 +234,8 @@ def _plan_changes(
 ) -> PlannedScan:
     loaded_table, io = state.loaded_table, session.io_of(state, definition.table.locations)
     metadata, condition = loaded_table.metadata, _all_of(definition)
-    columns = changes_schema(metadata)
+    described = describing_columns(metadata.current_schema)
+    columns = Schema(fields=(*metadata.current_schema.fields, *described.fields))
     scan = _prune(
         scan_table(
             str(loaded_table.identifier),
@@ -224,7 +250,7 @@ def _plan_changes(
         io,
         selector=state.selector,
         predicate=scan.context.predicate,
-        of_changes=inclusive_predicate_of(condition, Schema(fields=CHANGE_COLUMNS)),
+        of_changes=inclusive_predicate_of(condition, described),
     )
     parts = changes_parts(
         session.spark, session.bridge, scan, plan, _key(definition), loaded_table.config

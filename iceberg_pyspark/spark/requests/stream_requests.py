@@ -24,9 +24,13 @@ from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.options.option_values import with_location_settings
-from iceberg_pyspark.spark.options.stream_options import StreamOptions, parse_stream_options
+from iceberg_pyspark.spark.options.stream_options import (
+    StreamOptions,
+    check_options_of_changes,
+    parse_stream_options,
+)
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
-from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
+from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.stream_offsets import read_offset
 from iceberg_pyspark.table.reading.stream_rules import NO_LIMITS
@@ -37,10 +41,14 @@ _log = get_logger(__name__)
 def stream_open(sessions: BridgeSessions, request: StreamOpen) -> StreamHandle:
     """Open the stream of a query; raise `InvalidRequestError` for what is no stream."""
     options = parse_stream_options(request.options)
+    has_changes = False
     if request.handle is None:
         load = _load_by_options(request)
     else:
         load, options = _load_of_catalog(sessions, request.handle, options)
+        has_changes = sessions.state(request.handle).metadata_table == CHANGES
+    if has_changes:
+        check_options_of_changes(request.options)
 
     def load_restricted() -> LoadedTable:
         return with_location_settings(load(), request.locations, request.options)
@@ -51,6 +59,7 @@ def stream_open(sessions: BridgeSessions, request: StreamOpen) -> StreamHandle:
         options=options,
         loaded_table=loaded_table,
         load=load_restricted,
+        has_changes=has_changes,
     )
     return StreamHandle(stream=sessions.streams.add(stream))
 
@@ -59,14 +68,14 @@ def stream_begin(sessions: BridgeSessions, request: StreamBegin) -> StreamPlace:
     """Return where a new stream begins."""
     stream = sessions.streams.of(request.stream)
     stream.refresh()
-    return StreamPlace(offset=stream.appends().initial().json())
+    return StreamPlace(offset=stream.offsets().initial().json())
 
 
 def stream_next(sessions: BridgeSessions, request: StreamNext) -> StreamPlace:
     """Return where the next batch ends, by the table as it is now."""
     stream = sessions.streams.of(request.stream)
     stream.refresh()
-    end = stream.appends().next(
+    end = stream.offsets().next(
         read_offset(request.start),
         until=None if request.until is None else read_offset(request.until),
         limits=stream.options.limits if request.limited else NO_LIMITS,
@@ -78,14 +87,14 @@ def stream_end(sessions: BridgeSessions, request: StreamEnd) -> StreamPlace:
     """Return the end of the table as it is now."""
     stream = sessions.streams.of(request.stream)
     stream.refresh()
-    return StreamPlace(offset=stream.appends().end().json())
+    return StreamPlace(offset=stream.offsets().end().json())
 
 
 def stream_pending(sessions: BridgeSessions, request: StreamPending) -> StreamBacklog:
     """Return what the stream has not read of the table as it was last loaded."""
     stream = sessions.streams.of(request.stream)
     try:
-        backlog = stream.appends().backlog(read_offset(request.offset))
+        backlog = stream.offsets().backlog(read_offset(request.offset))
     except IcebergError as e:
         # the query itself reports it, if it is still so at the next batch
         _log.info("the backlog of a stream is unknown: %s", e)
@@ -104,7 +113,7 @@ def _load_of_catalog(
 ) -> tuple[Callable[[], LoadedTable], StreamOptions]:
     state = sessions.state(handle)
     name = state.loaded_table.identifier
-    if state.metadata_table is not None:
+    if state.metadata_table not in (None, CHANGES):
         raise _no_stream(f"{name}.{state.metadata_table}")
     if state.selector != SnapshotSelector(branch=state.selector.branch):
         raise InvalidRequestError(
@@ -130,5 +139,5 @@ def _load_by_options(request: StreamOpen) -> Callable[[], LoadedTable]:
 def _no_stream(name: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"{name} is a metadata table, which is no stream: read it with spark.read, in a "
-        "foreachBatch if need be"
+        "foreachBatch if need be; of the metadata tables, changes is a stream"
     )

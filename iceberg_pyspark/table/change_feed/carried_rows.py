@@ -94,6 +94,9 @@ def _by_lineage(
     inserts: Tasks,
     sequence_number: int,
 ) -> Batches:
+    lineage_ids = {f.field_id for f in LINEAGE}
+    others = [f for f in fields if f.field_id not in lineage_ids]
+    at = {f.field_id: i for i, f in enumerate((*others, *LINEAGE))}
     copied, carried = _RowVersions(), _RowVersions()
     for batch in read(inserts, LINEAGE):
         # a row that this snapshot has updated is no copy
@@ -101,9 +104,9 @@ def _by_lineage(
     for batch in read(deletes, LINEAGE) if copied else ():
         carried.add(batch.filter(pa.array(copied.mask(batch))))
     for tasks in (deletes, inserts):
-        for batch in read(tasks, (*fields, *LINEAGE)):
+        for batch in read(tasks, (*others, *LINEAGE)):
             rows = batch.filter(pa.array(~carried.mask(batch))) if carried else batch
-            yield rows.select(range(len(fields)))
+            yield rows.select([at[f.field_id] for f in fields])
 
 
 def _by_values(

@@ -7,13 +7,13 @@ copy-on-write only copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, TypeAlias
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.arrow_schemas import constant_array, scalar_of, to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.argument_types import checked_methods
@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.change_feed.carried_rows import without_carried_rows
+from iceberg_pyspark.table.change_feed.change_stream import as_insert
 from iceberg_pyspark.table.metadata_tables.changes_table import (
     ChangePlan,
     ChangeRows,
@@ -82,24 +83,17 @@ class TableChanges(RowStream):
         return pa.RecordBatchReader.from_batches(to_arrow_schema(self.schema), self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        arrow_schema = to_arrow_schema(self.schema)
-        fields = changes_schema(self.metadata).fields
+        fields = self.schema.fields
         plan = ChangePlan(self.io, self.metadata, self.name, self.snapshots[::-1])
         for snapshot, deletes, inserts in plan.of_each_snapshot():
-            values = (snapshot.sequence_number, snapshot.timestamp_ms * 1000)
-            constants = [scalar_of(f.type, v) for f, v in zip(COMMIT_COLUMNS, values, strict=True)]
-            for batch in without_carried_rows(
+            yield from without_carried_rows(
                 self._read,
                 fields,
                 deletes=deletes,
                 inserts=inserts,
                 compared=len(self.metadata.current_schema.fields),
                 sequence_number=snapshot.sequence_number,
-            ):
-                rows = batch.num_rows
-                if rows:
-                    columns = [*batch.columns, *(constant_array(c, rows) for c in constants)]
-                    yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+            )
 
     def _read(
         self, tasks: Sequence[ChangeScanTask], fields: Sequence[NestedField]
@@ -148,8 +142,7 @@ def changes_of(table: LoadedTable, io: FileIO, snapshots: Sequence[Snapshot]) ->
 
 def rows_as_changes(table: LoadedTable, io: FileIO, snapshot: Snapshot) -> TableChanges:
     """Return all rows of a snapshot as if it had inserted them."""
-    first = replace(snapshot, parent_snapshot_id=None, summary={"operation": "append"})
-    return changes_of(table, io, [first])
+    return changes_of(table, io, [as_insert(snapshot)])
 
 
 def _bound(version: Version | None, metadata: TableMetadata) -> tuple[int | None, int | None]:

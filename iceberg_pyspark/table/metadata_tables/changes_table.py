@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -35,9 +36,7 @@ from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
-    CHANGE_ORDINAL,
-    CHANGE_TYPE,
-    COMMIT_SNAPSHOT_ID,
+    COMMIT_COLUMNS,
     FILE,
     POS,
     SPEC_ID,
@@ -65,6 +64,33 @@ class ChangeScanTask:
     task: ScanTask
     other_side: ScanTask | None = None
 
+    @property
+    def tasks(self) -> tuple[ChangeScanTask]:
+        """The task itself, as of `ComparedChanges`."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedChanges:
+    """What one snapshot deleted and inserted, to be read without the rows that it only copied.
+
+    All copies of a row are in the same object.
+    """
+
+    deletes: tuple[ChangeScanTask, ...]
+    inserts: tuple[ChangeScanTask, ...]
+    sequence_number: int
+
+    @property
+    def tasks(self) -> tuple[ChangeScanTask, ...]:
+        """The tasks of both sides."""
+        return (*self.deletes, *self.inserts)
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether the rows have row ids."""
+        return all(t.task.first_row_id is not None for t in self.tasks)
+
 
 def changes_schema(metadata: TableMetadata) -> Schema:
     """Return the table's columns, followed by the columns that describe the change."""
@@ -79,11 +105,18 @@ def changes_schema(metadata: TableMetadata) -> Schema:
 
 
 def hidden_of_changes(metadata: TableMetadata) -> Schema:
-    """Return the hidden columns: the row's file and position, and from version 3 its row id."""
+    """Return the hidden columns: the commit, the row's file and position, from version 3 its id."""
     partition = partition_of(metadata)
     lineage = lineage_columns(metadata.format_version)
     partitions = () if partition is None else (partition,)
-    return Schema(fields=(SPEC_ID, FILE, POS, *lineage, *partitions))
+    return Schema(fields=(*COMMIT_COLUMNS, SPEC_ID, FILE, POS, *lineage, *partitions))
+
+
+def describing_columns(schema: Schema) -> Schema:
+    """Return the columns that describe a change and its commit, but none with a column's name."""
+    names = {f.name for f in schema.fields}
+    columns = (*CHANGE_COLUMNS, *COMMIT_COLUMNS)
+    return Schema(fields=tuple(f for f in columns if f.name not in names))
 
 
 class ChangePlan:
@@ -103,15 +136,22 @@ class ChangePlan:
         *,
         predicate: Predicate = _EVERY_ROW,
         of_changes: Predicate = _EVERY_ROW,
+        compares: bool = False,
     ) -> None:
-        """Plan with `predicate` bound to the table's schema, `of_changes` to a change's columns."""
+        """Plan with `predicate` bound to the table's schema, `of_changes` to a change's columns.
+
+        With `compares`, rows that a snapshot only copied are left out: snapshots that both delete
+        and insert are in `compared`, and not in `files` and `in_part`.
+        """
         self._io = io
         self._metadata = metadata
         self._table = table
         changing = [s for s in reversed(snapshots) if s.operation != "replace"]
         self._changing = list(enumerate(changing))
+        self._times_us = commit_times_us(metadata, snapshots[0].snapshot_id) if snapshots else {}
         self._predicate = predicate
         self._of_changes = of_changes
+        self._compares = compares
         self.metrics: Collection[int] = ()
         """The columns for which entries include metrics, in addition to the predicate's columns."""
 
@@ -119,16 +159,24 @@ class ChangePlan:
         self.in_part: list[ChangeScanTask] = []
         """The tasks for a part of a file's rows; complete after `files` is exhausted."""
 
+        self.compared: list[ComparedChanges] = []
+        """What is compared; complete after `files` is exhausted."""
+
     def files(self) -> Iterator[PlannedFiles]:
         """Yield the files of which all rows were added or deleted, grouped by snapshot."""
         for ordinal, snapshot in self._changing:
-            inserts, deletes = _both_changes(ordinal, snapshot)
+            inserts, deletes = self._both_changes(ordinal, snapshot)
             tasks = [change for change in (inserts, deletes) if self._is_wanted(change)]
             if not tasks:
                 continue
             comparison = _SnapshotComparison(
                 self._sides_of(snapshot), inserts=inserts, deletes=deletes
             )
+            if self._compares:
+                compared = comparison.compared(snapshot.sequence_number)
+                if compared:
+                    self.compared += compared
+                    continue
             yield from (f for f in comparison.whole_files() if f.change in tasks)
             self.in_part += (t for t in comparison.in_part() if t.task.change in tasks)
 
@@ -137,32 +185,34 @@ class ChangePlan:
     ) -> Iterator[tuple[Snapshot, list[ChangeScanTask], list[ChangeScanTask]]]:
         """Yield each snapshot, the oldest first, with its tasks: what it deleted and inserted."""
         for ordinal, snapshot in self._changing:
-            inserts, deletes = _both_changes(ordinal, snapshot)
+            inserts, deletes = self._both_changes(ordinal, snapshot)
             comparison = _SnapshotComparison(
                 self._sides_of(snapshot), inserts=inserts, deletes=deletes
             )
-            whole = split_into_tasks(comparison.whole_files(), None)
-            tasks = [*(ChangeScanTask(task=t) for t in whole), *comparison.in_part()]
-            deleted, inserted = (
-                [t for t in tasks if t.task.change == change] for change in (deletes, inserts)
-            )
-            yield snapshot, deleted, inserted
+            yield snapshot, *comparison.both_sides()
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as scan tasks."""
         return split_into_tasks(self.files(), split)
 
-    def change_tasks(self) -> list[ChangeScanTask]:
-        """Return all tasks, for whole files and for parts of files."""
-        return [*(ChangeScanTask(task=t) for t in self.tasks(split=None)), *self.in_part]
+    def change_tasks(self) -> list[ChangeScanTask | ComparedChanges]:
+        """Return all tasks, for whole files, for parts of files, and for what is compared."""
+        whole = [ChangeScanTask(task=t) for t in self.tasks(split=None)]
+        return [*whole, *self.in_part, *self.compared]
+
+    def _both_changes(self, ordinal: int, snapshot: Snapshot) -> tuple[RowChange, RowChange]:
+        """Return what a snapshot inserts and what it deletes."""
+        inserts = RowChange(
+            type="INSERT",
+            ordinal=ordinal,
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            time_us=self._times_us[snapshot.snapshot_id],
+        )
+        return inserts, replace(inserts, type="DELETE")
 
     def _is_wanted(self, change: RowChange) -> bool:
-        columns = {
-            CHANGE_TYPE.field_id: change.type,
-            CHANGE_ORDINAL.field_id: change.ordinal,
-            COMMIT_SNAPSHOT_ID.field_id: change.snapshot_id,
-        }
-        return bool(evaluate(self._of_changes, columns))
+        return bool(evaluate(self._of_changes, change.values()))
 
     def _sides_of(self, snapshot: Snapshot) -> tuple[_Side, _Side]:
         """Return the files before and after a snapshot, without files that cannot have changed."""
@@ -208,12 +258,19 @@ class ChangePlan:
         return _Side(list(plan.files()))
 
 
-def _both_changes(ordinal: int, snapshot: Snapshot) -> tuple[RowChange, RowChange]:
-    """Return what a snapshot inserts and what it deletes."""
-    return (
-        RowChange("INSERT", ordinal, snapshot.snapshot_id),
-        RowChange("DELETE", ordinal, snapshot.snapshot_id),
-    )
+def commit_times_us(metadata: TableMetadata, snapshot_id: int) -> dict[int, int]:
+    """Return the times of a snapshot and of its ancestors in microseconds, by snapshot id.
+
+    Clocks of writers differ, so a snapshot may have an earlier time than its parent. Here each has
+    a later one.
+    """
+    times_us: dict[int, int] = {}
+    last = 0
+    ancestors = list(ancestors_of(metadata, metadata.snapshot_by_id.get(snapshot_id)))
+    for snapshot in reversed(ancestors):
+        last = max(snapshot.timestamp_ms * 1000, last + 1)
+        times_us[snapshot.snapshot_id] = last
+    return times_us
 
 
 class _Side:
@@ -263,6 +320,35 @@ class _SnapshotComparison:
                     # Rows are rarely added again: usually the other deletion vector includes these
                     # deletes.
                     yield ChangeScanTask(task=replace(task, change=change), other_side=on_other)
+
+    def both_sides(self) -> tuple[list[ChangeScanTask], list[ChangeScanTask]]:
+        """Return what the snapshot deleted, and what it inserted."""
+        whole = split_into_tasks(self.whole_files(), None)
+        tasks = [*(ChangeScanTask(task=t) for t in whole), *self.in_part()]
+        deleted, inserted = (
+            [t for t in tasks if t.task.change == change]
+            for change in (self._deletes, self._inserts)
+        )
+        return deleted, inserted
+
+    def compared(self, sequence_number: int) -> list[ComparedChanges]:
+        """Return what is to be compared, by partition; empty if the snapshot has one side only."""
+        sides = self.both_sides()
+        if not all(sides):
+            return []
+        # A copied row stays in its partition, unless the table was partitioned in another way.
+        one_spec = len({t.task.spec_id for side in sides for t in side}) == 1
+        groups: dict[str, tuple[list[ChangeScanTask], list[ChangeScanTask]]] = {}
+        for number, side in enumerate(sides):
+            for task in side:
+                key = repr(task.task.partition) if one_spec else ""
+                groups.setdefault(key, ([], []))[number].append(task)
+        return [
+            ComparedChanges(
+                deletes=tuple(deletes), inserts=tuple(inserts), sequence_number=sequence_number
+            )
+            for deletes, inserts in groups.values()
+        ]
 
     def _directions(self) -> tuple[tuple[_Side, _Side, RowChange], ...]:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,33 @@ class BatchLimits:
 
 
 NO_LIMITS = BatchLimits()
+
+
+@dataclass(slots=True)
+class BatchRoom:
+    """How much more a batch may read."""
+
+    limits: BatchLimits
+    files: int = 0
+    rows: int = 0
+    size: int = 0
+
+    @property
+    def is_left(self) -> bool:
+        """Whether one more file fits."""
+        return (
+            self.files < _number(self.limits.max_files)
+            and self.rows < _number(self.limits.max_rows)
+            and self.size < _number(self.limits.max_bytes)
+        )
+
+    def take(self, files: int, rows: int, size: int) -> None:
+        """Count files that the batch reads."""
+        self.files, self.rows, self.size = self.files + files, self.rows + rows, self.size + size
+
+
+def _number(limit: int | None) -> float:
+    return math.inf if limit is None else limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from iceberg_pyspark.spec.types import (
     Type,
 )
 from iceberg_pyspark.table.reading.append_stream import AppendStream, StreamBatch
+from iceberg_pyspark.table.reading.snapshot_stream import SnapshotStream
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 
 
@@ -24,7 +25,19 @@ def scan_of_batch(
     schema: Schema,
     projection: Callable[[Schema], Schema],
 ) -> TableScan:
-    """Return the scan of a batch.
+    """Return the scan of a batch of appended rows; arguments as in `scan_of_stream`."""
+    return replace(
+        scan_of_stream(stream, schema, projection),
+        snapshot=batch.snapshot,
+        appends=batch.appends,
+        only_files=batch.only_files,
+    )
+
+
+def scan_of_stream(
+    stream: SnapshotStream, schema: Schema, projection: Callable[[Schema], Schema]
+) -> TableScan:
+    """Return a scan with the columns of a stream.
 
     `schema` is the table's schema when the stream began, from which `projection` takes the columns
     to read. Raise `InvalidRequestError` if one of them was dropped or has changed since, so that
@@ -35,16 +48,10 @@ def scan_of_batch(
     )
     _check_unchanged(stream, schema, scan.context.projection)
     others = (s for s in scan.context.schemas if s != schema)
-    return replace(
-        scan,
-        context=replace(scan.context, schemas=(schema, *others)),
-        snapshot=batch.snapshot,
-        appends=batch.appends,
-        only_files=batch.only_files,
-    )
+    return replace(scan, context=replace(scan.context, schemas=(schema, *others)))
 
 
-def _check_unchanged(stream: AppendStream, schema: Schema, projection: Schema) -> None:
+def _check_unchanged(stream: SnapshotStream, schema: Schema, projection: Schema) -> None:
     current = stream.metadata.current_schema
     if current == schema:
         return

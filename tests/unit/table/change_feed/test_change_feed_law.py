@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,7 +17,16 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.changes.ref_changes import ancestors_of
+from iceberg_pyspark.errors import NoSuchSnapshotError
+from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS, COMMIT_COLUMNS, LINEAGE
+from iceberg_pyspark.table.change_feed.change_stream import ChangeStream
+from iceberg_pyspark.table.change_feed.net_changes import NetChangeRows
+from iceberg_pyspark.table.metadata_tables.changes_table import ChangeRows
+from iceberg_pyspark.table.reading.stream_offsets import StreamOffset, read_offset
+from iceberg_pyspark.table.reading.stream_rules import BatchLimits, StreamRules
+from iceberg_pyspark.table.reading.stream_scan import scan_of_stream
 from tests.amounts import WORK
 from tests.support.row_commits import (
     PARTITIONS,
@@ -26,6 +36,7 @@ from tests.support.row_commits import (
     table_in_memory,
 )
 
+COLUMNS = (*CHANGE_COLUMNS, *COMMIT_COLUMNS, *LINEAGE)
 State: TypeAlias = Mapping[int, str]
 """The values of v by id."""
 
@@ -76,7 +87,7 @@ class Writer:
         first = dict(list(kept.items())[:1])
         if first:
             self._write(first, dynamic=True)
-            self.committer.rows = first | others
+            self.committer.rows = written_anew(first) | others
 
     def drop_partition(self) -> None:
         self.table.delete("p = 1")
@@ -115,7 +126,7 @@ class Writer:
             self.committer._next += 1
             rows[id_] = Row(v=f"o{id_}", sequence_number=0)
         self._write(rows, dynamic=False)
-        self.committer.rows = rows
+        self.committer.rows = written_anew(rows)
 
     def _write(self, rows: Mapping[int, Row], *, dynamic: bool) -> None:
         columns = {
@@ -128,13 +139,16 @@ class Writer:
         again = before & rows_of({id_: row.v for id_, row in rows.items()})
         if self.table.metadata.format_version >= 3:
             self.written_again[snapshot.snapshot_id] = again
-        for id_, row in rows.items():
-            self.committer.rows[id_] = replace(row, row_id=None)
 
     def lineage(self) -> list[int]:
         """Return the ids of the snapshots of main, the oldest first."""
         metadata = self.table.metadata
         return [s.snapshot_id for s in ancestors_of(metadata, metadata.current_snapshot)][::-1]
+
+
+def written_anew(rows: Mapping[int, Row]) -> dict[int, Row]:
+    """Return rows that were written without their lineage, so that they get new row ids."""
+    return {id_: replace(row, row_id=None) for id_, row in rows.items()}
 
 
 def writer(version: int, properties: Mapping[str, str]) -> Writer:
@@ -168,15 +182,26 @@ def test_changes_lead_from_each_snapshot_to_the_next(
 ) -> None:
     w = writer(version, properties if version == 4 else {})
     mirror = Counter[Any]()
+    streamed = Streamed(data.draw(st.sampled_from(["earliest", "current"])))
+    done: set[str] = set()
     at: int | None = None
     for _ in range(data.draw(st.integers(2, 12))):
         has_deletes = w.table.metadata.format_version > 1
         operations = OF_EVERY_VERSION + (WITH_DELETES if has_deletes else ())
         operation = data.draw(st.sampled_from(operations))
         note(operation)
+        done.add(operation)
         w.run(operation)
         if w.rolled_back:
             break
+        if data.draw(st.booleans()):
+            try:
+                streamed.read(w, data.draw(st.sampled_from(LIMITS)))
+            except NoSuchSnapshotError as e:
+                note(str(e))
+                assert streamed.at is None or "expire_snapshots" in done
+                streamed = Streamed("current")
+                streamed.read(w, LIMITS[0])
         for changes in w.table.follow("earliest" if at is None else at, timeout=0):
             rows = changes.to_arrow().to_pylist()
             assert changes.snapshot is not None
@@ -186,6 +211,57 @@ def test_changes_lead_from_each_snapshot_to_the_next(
             assert changes.snapshot.operation != "replace" or not rows
             assert {r["_commit_snapshot_id"] for r in rows} <= {at}
     check_whole_history(w)
+
+
+LIMITS = (BatchLimits(), BatchLimits(max_files=1), BatchLimits(max_rows=3))
+
+
+@dataclass
+class Streamed:
+    """A mirror that reads the stream of changes until it has read everything."""
+
+    begin: str
+    at: StreamOffset | None = None
+    mirror: Counter[Any] = field(default_factory=Counter)
+    last_time: datetime | None = None
+
+    def read(self, w: Writer, limits: BatchLimits) -> None:
+        table = w.table
+        stream = ChangeStream(
+            table="t",
+            metadata=table.metadata,
+            io=table.io,
+            rules=StreamRules(from_snapshot=self.begin),
+        )
+        if self.at is None:
+            self.at = read_offset(stream.initial().json())
+        schema = replace(table.schema, fields=(*table.schema.fields, *COLUMNS))
+        scan = scan_of_stream(stream, table.schema, lambda _: schema)
+        reader = NetChangeRows(rows=ChangeRows(context=scan.context), columns=table.schema)
+        while (end := stream.next(self.at, limits=limits)) is not None:
+            tasks = stream.plan(self.at, end).change_tasks()
+            batches = [b for t in tasks for b in reader.read(table.io, t, schema)]
+            rows = pa.Table.from_batches(batches, to_arrow_schema(schema)).to_pylist()
+            self.apply(rows, single=limits.max_files == 1)
+            self.at = read_offset(end.json())
+            assert self.mirror == rows_of(w.states[end.snapshot_id])
+        head = table.metadata.current_snapshot
+        assert self.mirror == rows_of(w.states[head.snapshot_id if head else None])
+
+    def apply(self, rows: list[dict[str, Any]], *, single: bool) -> None:
+        commits = sorted({(r["_change_ordinal"], r["_commit_timestamp"]) for r in rows})
+        assert not single or len(commits) <= 1
+        for ordinal, time in commits:
+            assert self.last_time is None or time > self.last_time
+            self.last_time = time
+            of_commit = [r for r in rows if r["_change_ordinal"] == ordinal]
+            assert {r["_commit_timestamp"] for r in of_commit} == {time}
+            self.mirror = applied(self.mirror, of_commit)
+            # Nothing is deleted and added again as it was.
+            columns = ("_row_id", "_last_updated_sequence_number")
+            if any(r["_row_id"] is None for r in of_commit):
+                columns = ("id", "v")
+            assert len({tuple(r[c] for c in columns) for r in of_commit}) == len(of_commit)
 
 
 def check_whole_history(w: Writer) -> None:

@@ -262,7 +262,7 @@ def test_filtered_changes_are_not_planned() -> None:
             predicate=bind(as_predicate(filter), table.schema),
             of_changes=bind(as_predicate(of_changes), Schema(fields=CHANGE_COLUMNS)),
         )
-        text = [t.task.change for t in plan.change_tasks()]
+        text = [one.task.change for t in plan.change_tasks() for one in t.tasks]
         return sorted((c.ordinal, c.type) for c in text if c is not None)
 
     every = [(0, "INSERT"), (0, "INSERT"), (1, "INSERT"), (2, "DELETE")]
