@@ -1,8 +1,8 @@
-"""A table of many nonexistent data files, with metrics of 16 columns and a partition per day."""
+"""Tables of many nonexistent data files, with metrics of 16 columns and a partition per day."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from random import Random
@@ -15,6 +15,7 @@ from iceberg_pyspark.spec.manifests import (
     EntryStatus,
     ManifestContent,
     ManifestEntry,
+    ManifestFile,
 )
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema
@@ -69,6 +70,7 @@ SPEC = PartitionSpec(
 FIRST_DAY = 8000
 DAYS = 2500
 SNAPSHOT_ID = 4_000_000_000_000_000_001
+_TIME_MS = 1_767_225_600_000
 
 
 def _bounds(type_: PrimitiveType, number: int, day: int) -> tuple[bytes, bytes]:
@@ -131,16 +133,11 @@ def make_table(
         return number * DAYS // files if in_order else number % DAYS
 
     manifests = [
-        write_manifest(
+        _manifest(
             file_io,
             f"{folder}/metadata/bench-m{start // per_manifest}.avro",
             table_entries(location, range(start, min(start + per_manifest, files)), random, day_of),
-            spec=SPEC,
-            schema=SCHEMA,
-            partition_type=partition_type(SPEC, [SCHEMA]),
-            format_version=2,
-            content=ManifestContent.DATA,
-            snapshot_id=SNAPSHOT_ID,
+            SNAPSHOT_ID,
         )
         for start in range(0, files, per_manifest)
     ]
@@ -157,30 +154,91 @@ def make_table(
         parent_snapshot_id=None,
         sequence_number=1,
     )
+    snapshot = Snapshot(
+        snapshot_id=SNAPSHOT_ID,
+        sequence_number=1,
+        timestamp_ms=_TIME_MS,
+        manifest_list=f"{location}/{manifest_list}",
+        summary={"operation": "append"},
+        schema_id=0,
+    )
+    _write_metadata(file_io, folder, location, [snapshot], "00000-bench")
+
+
+def make_snapshots(file_io: FileIO, folder: str, files: int, snapshots: int) -> None:
+    """Write the metadata of a table whose files were appended by many snapshots.
+
+    Only the newest snapshot's manifest list exists. The table is one of a hadoop catalog.
+    """
+    random, per_snapshot = Random(1), files // snapshots
+    manifests = []
+    made = []
+    for i in range(snapshots):
+        numbers = range(i * per_snapshot, (i + 1) * per_snapshot)
+        entries = table_entries(folder, numbers, random, lambda number: number % DAYS)
+        path = f"{folder}/metadata/bench-m{i}.avro"
+        manifest = _manifest(file_io, path, entries, SNAPSHOT_ID + i)
+        manifests.append(replace(manifest, sequence_number=i + 1, min_sequence_number=i + 1))
+        made.append(
+            Snapshot(
+                snapshot_id=SNAPSHOT_ID + i,
+                parent_snapshot_id=SNAPSHOT_ID + i - 1 if i else None,
+                sequence_number=i + 1,
+                timestamp_ms=_TIME_MS + i,
+                manifest_list=f"{folder}/metadata/snap-{SNAPSHOT_ID + i}-1-bench.avro",
+                summary={"operation": "append"},
+                schema_id=0,
+            )
+        )
+    write_manifest_list(
+        file_io,
+        made[-1].manifest_list or "",
+        manifests,
+        format_version=2,
+        snapshot_id=made[-1].snapshot_id,
+        parent_snapshot_id=made[-1].parent_snapshot_id,
+        sequence_number=snapshots,
+    )
+    _write_metadata(file_io, folder, folder, made, "v1")
+
+
+def _manifest(
+    file_io: FileIO, path: str, entries: Iterator[ManifestEntry], snapshot_id: int
+) -> ManifestFile:
+    return write_manifest(
+        file_io,
+        path,
+        entries,
+        spec=SPEC,
+        schema=SCHEMA,
+        partition_type=partition_type(SPEC, [SCHEMA]),
+        format_version=2,
+        content=ManifestContent.DATA,
+        snapshot_id=snapshot_id,
+    )
+
+
+def _write_metadata(
+    file_io: FileIO, folder: str, location: str, snapshots: Sequence[Snapshot], name: str
+) -> None:
+    newest = snapshots[-1]
     metadata = TableMetadata(
         format_version=2,
         table_uuid="7c1bdb4b-7c43-4b0b-8c33-5a4f0fd2f3a1",
         location=location,
-        last_sequence_number=1,
-        last_updated_ms=1_767_225_600_000,
+        last_sequence_number=newest.sequence_number,
+        last_updated_ms=newest.timestamp_ms,
         last_column_id=len(_COLUMNS),
         schemas=(SCHEMA,),
         current_schema_id=0,
         partition_specs=(SPEC,),
         default_spec_id=0,
         last_partition_id=1000,
-        current_snapshot_id=SNAPSHOT_ID,
-        snapshots=(
-            Snapshot(
-                snapshot_id=SNAPSHOT_ID,
-                sequence_number=1,
-                timestamp_ms=1_767_225_600_000,
-                manifest_list=f"{location}/{manifest_list}",
-                summary={"operation": "append"},
-                schema_id=0,
-            ),
-        ),
-        refs={MAIN: SnapshotRef(snapshot_id=SNAPSHOT_ID)},
+        current_snapshot_id=newest.snapshot_id,
+        snapshots=tuple(snapshots),
+        refs={MAIN: SnapshotRef(snapshot_id=newest.snapshot_id)},
+        # later commits keep the manifests as they are
+        properties={"commit.manifest-merge.enabled": "false"},
     )
-    with file_io.open_output(f"{folder}/metadata/00000-bench.metadata.json") as stream:
+    with file_io.open_output(f"{folder}/metadata/{name}.metadata.json") as stream:
         stream.write(metadata_to_bytes(metadata))

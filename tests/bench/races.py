@@ -37,11 +37,13 @@ def race(
     warm_ups: int = 1,
     limit: float | None = None,
     after: Mapping[str, Callable[[], object]] | None = None,
+    are_seconds: bool = False,
 ) -> Line:
     """Run the contestants in turn, `warm_ups` times unmeasured, then `runs` times.
 
     The order is reversed each time, because the second contestant profits from warm caches of the
-    first. `after` undoes a contestant's work and is not measured.
+    first. `after` undoes a contestant's work and is not measured. With `are_seconds`, contestants
+    return the seconds that count.
     """
     seconds: dict[str, list[float]] = {contestant: [] for contestant in contestants}
     turns = list(contestants.items())
@@ -49,9 +51,10 @@ def race(
         turns.reverse()
         for contestant, action in turns:
             started = time.perf_counter()
-            action()
+            result = action()
             if run >= warm_ups:
-                seconds[contestant].append(time.perf_counter() - started)
+                taken = time.perf_counter() - started
+                seconds[contestant].append(float(result) if are_seconds else taken)  # type: ignore[arg-type]
             if after is not None:
                 after[contestant]()
     return Line(name=name, seconds=seconds, limit=limit)
