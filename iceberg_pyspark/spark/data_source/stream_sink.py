@@ -7,13 +7,20 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.changes.outcomes import NeverSent
-from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    InvalidRequestError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite, StreamFiles
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
+from iceberg_pyspark.table.commits.commit import MetadataStep
 from iceberg_pyspark.table.commits.stream_epochs import EPOCH_ID, QUERY_ID, StreamEpoch
-from iceberg_pyspark.table.commits.written_files import remove_files
+
+_log = get_logger(__name__)
 
 _OF_SPARK = frozenset({"checkpointlocation"})
 
@@ -41,7 +48,10 @@ def prepare_stream_write(
 
 
 def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id: int) -> None:
-    """Commit the files of all tasks of a batch; if it is in the table already, remove them."""
+    """Commit the files of all tasks of a batch; if it is in the table already, remove them.
+
+    The commit itself looks for the batch: another process may run the same query.
+    """
     files = [f for message in messages for f in message.data_files]
     if not files and write.overwrite is None:
         return
@@ -52,19 +62,20 @@ def commit_batch(write: PreparedWrite, messages: Sequence[StreamFiles], batch_id
             f"table {write.table.table}: the tasks do not know which query they belong to, so a "
             "batch that runs again could not be told from a new one; write with foreachBatch"
         )
-    now = load_table(*find_table(write.table), write.table).metadata
-    epoch = StreamEpoch(query_id=query_id, epoch=batch_id)
-    if epoch.is_in(now, write.options.branch):
-        remove_files(write.io, [f.file_path for f in files], NeverSent())
-        return
+    epoch, branch = StreamEpoch(query_id=query_id, epoch=batch_id), write.options.branch
     properties = {**write.options.snapshot_properties, **epoch.summary()}
     # the files are of the table and the schema that the tasks saw
-    commit_write(
-        replace(
-            write,
-            options=replace(write.options, snapshot_properties=properties),
-            table_uuid=messages[0].table_uuid,
-            context=replace(write.context, schema=messages[0].schema),
-        ),
-        files,
+    of_batch = replace(
+        write,
+        options=replace(write.options, snapshot_properties=properties),
+        table_uuid=messages[0].table_uuid,
+        context=replace(write.context, schema=messages[0].schema),
     )
+    unless_committed = MetadataStep(lambda metadata: epoch.check_absent(metadata, branch))
+    try:
+        commit_write(of_batch, files, before=(unless_committed,))
+    except CommitConflictError:
+        now = load_table(*find_table(write.table), write.table).metadata
+        if not epoch.is_in(now, branch):
+            raise
+        _log.info("%s already has batch %s of query %s", write.table.table, batch_id, query_id)

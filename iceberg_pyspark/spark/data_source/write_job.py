@@ -33,6 +33,7 @@ from iceberg_pyspark.spec.table_properties import FORMAT_VERSION
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
+from iceberg_pyspark.table.commits.commit import CommitStep
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.commits.create_table import (
     create_namespace_if_absent,
@@ -82,8 +83,10 @@ def prepare_write(
     )
 
 
-def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> None:
-    """Commit the files of all tasks; if the commit is refused, remove the files."""
+def commit_write(
+    prepared_write: PreparedWrite, files: Sequence[DataFile], *, before: Sequence[CommitStep] = ()
+) -> None:
+    """Commit the files of all tasks and the steps `before`; remove the files if it is refused."""
     # The files can be removed safely: their names have this job's id, so no other job has them.
     with WrittenFiles(prepared_write.io, files) as written_files:
         catalog, loaded_table = _table_to_commit_to(prepared_write)
@@ -97,6 +100,7 @@ def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> No
             action,
             prepared_write.options,
             written_files=written_files,
+            before=before,
             schema=prepared_write.context.schema,
         )
 

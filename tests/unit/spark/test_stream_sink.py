@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spark.data_source import write_job
 from iceberg_pyspark.spark.data_source.pinned_table import StreamFiles
 from iceberg_pyspark.spark.data_source.stream_sink import commit_batch, prepare_stream_write
 
@@ -69,6 +71,22 @@ def test_a_batch_that_runs_again_is_not_committed_again(table: Table) -> None:
     assert summary["spark.sql.streaming.queryId"] == "other"
     assert summary["spark.sql.streaming.epochId"] == "0"
     assert ids_of(table) == [1, 2, 3, 4]
+
+
+def test_two_processes_commit_a_batch_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit_action, others = write_job.commit_action, []
+
+    def later(*arguments: Any, **named: Any) -> Any:
+        if not others:
+            others.append(None)
+            others[:] = write(table, 1, epoch=0)
+        return commit_action(*arguments, **named)
+
+    monkeypatch.setattr(write_job, "commit_action", later)
+    (own,) = write(table, 1, epoch=0)
+    assert ids_of(table) == [1]
+    exist = [Path(f.removeprefix("file:")).exists() for f in (own, *others)]
+    assert exist == [False, True]
 
 
 def test_a_batch_whose_rows_were_rolled_back_runs_again(table: Table) -> None:
