@@ -11,8 +11,10 @@ import gzip
 import re
 import zlib
 from collections.abc import Mapping
+from hashlib import sha256
 from io import BytesIO
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from iceberg_pyspark.errors import (
     FileNotWrittenError,
@@ -51,6 +53,8 @@ _LONG_HISTORY = 1 << 18
 _LONG_HISTORY_COST = 16
 """The most bytes of memory per byte of such JSON: every snapshot takes many bytes of JSON."""
 _VERSION = re.compile(r"(\d+)-")
+_IN_USE: WeakValueDictionary[bytes, TableMetadata] = WeakValueDictionary()
+"""Metadata by the SHA-256 of its JSON."""
 
 
 def read_table_metadata(
@@ -58,9 +62,19 @@ def read_table_metadata(
 ) -> TableMetadata:
     """Read a metadata file, gzipped or not whatever its name says; `max_bytes` limits its JSON.
 
-    The memory for the parsed JSON is limited too, see `formats/encoding/decoded_files.py`.
+    The memory for the parsed JSON is limited too, see `formats/encoding/decoded_files.py`. Metadata
+    that is in use is not parsed again.
     """
     data, size = _json_bytes(io, location, max_bytes)
+    # not by location: a table of a folder that is created again has the same file names
+    digest = sha256(data).digest()
+    metadata = _IN_USE.get(digest)
+    if metadata is None:
+        metadata = _IN_USE[digest] = _parsed(data, size, location)
+    return metadata
+
+
+def _parsed(data: bytes, size: int, location: str) -> TableMetadata:
     if len(data) >= _LONG_HISTORY and len(data) * _LONG_HISTORY_COST <= memory_limit(size):
         # executors read metadata too, and msgspec may not be installed there
         with contextlib.suppress(ImportError):

@@ -53,6 +53,14 @@ def test_a_file_is_compressed_as_its_name_says(name: str) -> None:
     assert read_table_metadata(io, f"t/{name}") == METADATA
 
 
+def test_metadata_in_use_is_not_parsed_again() -> None:
+    first = read(JSON)
+    assert read(gzip.compress(JSON)) is first
+    # other metadata under the same name
+    assert read(JSON.replace(b'"x"', b'"y"')).current_schema.fields[0].name == "y"
+    assert read(JSON) is first
+
+
 def test_gzip_is_found_by_its_bytes_under_any_name() -> None:
     assert read(gzip.compress(JSON)) == METADATA
 
