@@ -59,17 +59,12 @@ class SqlEvaluation:
         return [_plain(column) for column in table.columns]
 
 
-def mentions(text: str, name: str) -> bool:
-    """Return whether an expression may name the column."""
-    return name in text
-
-
 def _frame(texts: Sequence[str], sides: Mapping[str, pa.RecordBatch], rows: int) -> pa.RecordBatch:
     named = [
         (side, name, batch.column(i))
         for side, batch in sides.items()
         for i, name in enumerate(batch.schema.names)
-        if any(mentions(text, name) for text in texts)
+        if any(name in text for text in texts)
     ]
     names = [name for _, name, _ in named]
     columns: dict[str, pa.Array] = {_ROW: pa.array(np.zeros(rows, np.int8))}

@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
 from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.changes.summary import WRITE_ID
@@ -50,7 +52,7 @@ from iceberg_pyspark.table.commits.commit import (
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
-from iceberg_pyspark.table.commits.new_data import Rows, write_rows
+from iceberg_pyspark.table.commits.new_data import write_rows
 from iceberg_pyspark.table.commits.transaction import EditableTable, Transaction
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.health.health_report import DEFAULT_TOP, TableHealth, examine
@@ -66,7 +68,10 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
     selector_of,
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
+from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, UpdatedRows
+from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, MergeClause, merge_keys
+from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
 from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
@@ -477,6 +482,69 @@ class Table(EditableTable, RowStream):
         return self._change_rows(
             UpdatedRows(values=set, filter=filter), branch, snapshot_properties
         )
+
+    def upsert(
+        self,
+        rows: Rows,
+        keys: str | Sequence[str] | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RowChanges:
+        """Update the rows that have the keys of given rows, insert the others; return the numbers.
+
+        `keys` are names of columns; None: the identifier fields of the schema. Columns that the
+        rows lack keep their values, and are null or the default in new rows. A null in a key
+        matches nothing. Two rows with the same key are refused. The mode is that of
+        `write.merge.mode`, otherwise as `delete`. Memory has the keys of the rows; the rows of a
+        stream beyond 256 MiB are in a temporary file meanwhile.
+        """
+        source = KeptRows(rows, to_arrow_schema(self.schema))
+        by_key = merge_keys(keys, self.name, self.schema)
+        names = {f.name for f in self.schema.fields}
+        unknown = [name for name in source.schema.names if name not in names]
+        if unknown:
+            raise InvalidRequestError(
+                f"upsert into {self.name}: the table has no column {', '.join(unknown)}: drop it "
+                "from the rows, or add it to the table first"
+            )
+        upsert = KeyedMerge(
+            source=source,
+            keys=by_key,
+            matched=(MergeClause(op=Op.UPDATE),),
+            not_matched=(MergeClause(op=Op.INSERT),),
+            keys_are_unique=True,
+        )
+        return self._change_rows(upsert, branch, snapshot_properties)
+
+    def merge(
+        self,
+        source: Rows,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RowMerge:
+        """Begin to merge a source, whose rows match the rows of the table with equal keys.
+
+        `on` has the names of key columns, or a dict from the table's name to the source's name of
+        each; None: the identifier fields of the schema. A stream is read by `execute`:
+        `table.merge(rows, "id").when_matched_delete("s.gone").when_matched_update().execute()`.
+        """
+        by_key = merge_keys(on, self.name, self.schema)
+
+        def run(clauses: Clauses) -> RowChanges:
+            kept = KeptRows(source, to_arrow_schema(self.schema))
+            merge = KeyedMerge(
+                source=kept,
+                keys=by_key,
+                matched=tuple(clauses["matched"]),
+                not_matched=tuple(clauses["not_matched"]),
+                not_matched_by_source=tuple(clauses["not_matched_by_source"]),
+            )
+            return self._change_rows(merge, branch, snapshot_properties)
+
+        return RowMerge(run)
 
     def _change_rows(
         self,

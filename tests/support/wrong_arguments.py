@@ -34,7 +34,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ([{"a": 1}], r"\[Mapping\[str, (int|object)"),
     ({"a": 1}, r"Mapping\[str, (int|object|Any)"),
     (ROWS, "Rows"),
-    (pd.DataFrame({"id": [1]}), r"pd\.DataFrame"),
+    (pd.DataFrame({"id": [1]}), r"pd\.DataFrame|Rows"),
     (Path("x"), "Path"),
     (object(), "object$"),
 )
@@ -71,6 +71,7 @@ RIGHT: dict[str, Any] = {
     "target": TableIdentifier(namespace=("db",), name="u"),
     "namespace": ("db",),
     "requirements": [],
+    "merge.source": ROWS,
     "rename_table.source": TableIdentifier(namespace=("db",), name="t"),
     "rename_view.source": TableIdentifier(namespace=("db",), name="t"),
     "commit_table.updates": [],

@@ -6,11 +6,10 @@ This process writes Arrow rows; Spark's tasks write their rows with the same con
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Annotated, TypeAlias, cast
+from collections.abc import Mapping
+from typing import cast
 
-import pyarrow as pa
-
+from iceberg_pyspark.arrow.row_sources import Rows, batches_of
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_in_threads
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
@@ -27,11 +26,6 @@ from iceberg_pyspark.spec.table_properties import (
     check_commit_properties,
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
-
-Rows: TypeAlias = Annotated[
-    pa.Table | pa.RecordBatch | pa.RecordBatchReader,
-    "an Arrow table, batch or reader (pyarrow.table makes one of a frame)",
-]
 
 _MIN_ROWS = 10_000
 
@@ -114,11 +108,4 @@ def write_rows(
     """Write rows with the table's current schema and spec; return the write id and the files."""
     write_id = str(uuid.uuid4())
     context = write_context_of(str(identifier), metadata, write_id=write_id)
-    return write_id, write_in_threads(context, _batches(rows), io)
-
-
-def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
-    if isinstance(rows, pa.RecordBatch):
-        return [rows]
-    batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
-    return batches
+    return write_id, write_in_threads(context, batches_of(rows)[1], io)

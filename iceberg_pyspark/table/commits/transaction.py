@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from iceberg_pyspark.arrow.row_sources import Rows
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, SnapshotAction
@@ -25,7 +26,7 @@ from iceberg_pyspark.table.commits.commit import (
 )
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.commits.new_data import Rows, write_rows
+from iceberg_pyspark.table.commits.new_data import write_rows
 from iceberg_pyspark.table.commits.pending_changes import (
     BuildChanges,
     ManageSnapshots,

@@ -14,9 +14,9 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Filter, Predicate
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.isolation import OperationName
-from iceberg_pyspark.table.row_level.row_operation import change_batch
+from iceberg_pyspark.table.row_level.row_operation import PlannedChanges, change_batch, columns_of
 from iceberg_pyspark.table.row_level.row_target import Files, RowTarget
-from iceberg_pyspark.table.row_level.row_values import assigned_columns
+from iceberg_pyspark.table.row_level.row_values import TABLE, row_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +27,15 @@ class DeletedRows:
     name: ClassVar[OperationName] = "delete"
     writes_rows: ClassVar[bool] = False
 
-    def predicate(self, target: RowTarget) -> Predicate:
-        """See `RowOperation`."""
-        return _bound(self.filter, target)
-
-    def changes(self, target: RowTarget, files: Files) -> Iterator[pa.RecordBatch]:
+    def plan(self, target: RowTarget) -> PlannedChanges:
         """See `RowOperation`: only the columns of the filter are read."""
-        for path, batch in target.batches(files.values(), self.predicate(target), ()):
-            yield change_batch(Op.DELETE, {"_pos": batch.column("_pos")}, path)
+        predicate = _bound(self.filter, target)
+
+        def changes(files: Files) -> Iterator[pa.RecordBatch]:
+            for path, batch in target.batches(files.values(), predicate, ()):
+                yield change_batch(Op.DELETE, columns_of(batch), path)
+
+        return PlannedChanges(predicate=predicate, changes=changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,19 +47,20 @@ class UpdatedRows:
     name: ClassVar[OperationName] = "update"
     writes_rows: ClassVar[bool] = True
 
-    def predicate(self, target: RowTarget) -> Predicate:
-        """See `RowOperation`."""
-        return AlwaysTrue() if self.filter is None else _bound(self.filter, target)
-
-    def changes(self, target: RowTarget, files: Files) -> Iterator[pa.RecordBatch]:
+    def plan(self, target: RowTarget) -> PlannedChanges:
         """See `RowOperation`."""
         if not self.values:
             raise InvalidRequestError(f"update of {target.name}: name a column to set")
-        assign = assigned_columns(self.values, target)
-        rows = target.batches(files.values(), self.predicate(target), lineage=target.row_id)
-        for path, batch in rows:
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield change_batch(Op.UPDATE, columns | assign(batch), path)
+        predicate = AlwaysTrue() if self.filter is None else _bound(self.filter, target)
+        values = row_values(self.values, target, {TABLE: target.column_names})
+
+        def changes(files: Files) -> Iterator[pa.RecordBatch]:
+            rows = target.batches(files.values(), predicate, lineage=target.row_id)
+            for path, batch in rows:
+                assigned = values.columns({TABLE: batch}, batch.num_rows)
+                yield change_batch(Op.UPDATE, columns_of(batch) | assigned, path)
+
+        return PlannedChanges(predicate=predicate, changes=changes)
 
 
 def _bound(filter: Filter, target: RowTarget) -> Predicate:

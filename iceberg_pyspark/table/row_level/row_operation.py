@@ -55,13 +55,21 @@ class RowOperation(Protocol):
         """Whether the changes have rows to write."""
         ...
 
-    def predicate(self, target: RowTarget) -> Predicate:
-        """Return a bound predicate that all rows fulfil which the operation reads."""
+    def plan(self, target: RowTarget) -> PlannedChanges:
+        """Return the changes of the target's rows, which are not computed yet."""
         ...
 
-    def changes(self, target: RowTarget, files: Files) -> Iterator[pa.RecordBatch]:
-        """Yield the changes of the rows of these files, and new rows (`change_batch`)."""
-        ...
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedChanges:
+    """The changes of an operation on one snapshot.
+
+    All rows that it reads fulfil `predicate`, which is bound. `changes` yields the changes of the
+    rows of some files, and new rows (`change_batch`).
+    """
+
+    predicate: Predicate
+    changes: Callable[[Files], Iterator[pa.RecordBatch]]
 
 
 def change_batch(
@@ -81,6 +89,11 @@ def change_batch(
         **{name: array for name, array in columns.items() if name != POS.name},
     }
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+
+def columns_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Return the columns of a batch by name."""
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +135,8 @@ class RowChanger:
     ) -> tuple[LoadedTable, RowChanges]:
         metadata, io = target.metadata, target.io
         snapshot_id = target.snapshot_id  # refuses a missing branch before anything is read
-        predicate = operation.predicate(target)
+        planned = operation.plan(target)
+        predicate = planned.predicate
         scan = target.scan(predicate)
         whole: Files = {}
         files: Files
@@ -135,7 +149,7 @@ class RowChanger:
         context = target.write_context()
         first = carry_out(
             context if operation.writes_rows else None,
-            operation.changes(target, files),
+            planned.changes(files),
             io,
             partition_id=0,
             task_id=0,
@@ -197,8 +211,7 @@ def _remaining(target: RowTarget, files: Files, rows: TouchedRows) -> Iterator[p
     for path, batch in target.all_of(tasks):
         kept = _without(batch, rows.removed_positions[path])
         if kept.num_rows:
-            names = kept.schema.names
-            yield change_batch(Op.COPY, dict(zip(names, kept.columns, strict=True)))
+            yield change_batch(Op.COPY, columns_of(kept))
 
 
 def _without(batch: pa.RecordBatch, removed: BitMap64) -> pa.RecordBatch:

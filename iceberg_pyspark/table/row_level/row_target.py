@@ -71,6 +71,19 @@ class RowTarget:
         """The schema of the rows."""
         return self.metadata.current_schema
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(f.name for f in self.schema.fields)
+
+    def column(self, name: str) -> NestedField | None:
+        """Return the column with this name, if there is exactly one."""
+        exact = [f for f in self.schema.fields if f.name == name]
+        if exact or self.case_sensitive:
+            return exact[0] if exact else None
+        alike = [f for f in self.schema.fields if f.name.lower() == name.lower()]
+        return alike[0] if len(alike) == 1 else None
+
     @cached_property
     def snapshot_id(self) -> int | None:
         """The id of the snapshot that is read; None for a table without snapshots."""

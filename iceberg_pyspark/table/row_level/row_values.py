@@ -1,12 +1,12 @@
 """The values that an UPDATE or a clause of a MERGE assigns, and the conditions of clauses.
 
-A value is a SQL expression as text (`arrow/sql_values.py`), or any other Python value as a
-constant. In expressions the table's row is `t`, and the source's row `s`.
+A value is a SQL expression as text (`arrow/sql_values.py`), a column of the source, or any other
+Python value as a constant. In expressions the table's row is `t`, and the source's row `s`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, constant_array
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, UnknownType
 from iceberg_pyspark.table.row_level.row_target import RowTarget
 
@@ -26,6 +25,13 @@ if TYPE_CHECKING:
 TABLE, SOURCE = "t", "s"
 
 
+@dataclass(frozen=True)
+class SourceColumn:
+    """A value that is a column of the source, and is written as an append writes it."""
+
+    name: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowValues:
     """The assigned values of one change by column, and its condition."""
@@ -33,6 +39,9 @@ class RowValues:
     table: str
     sql: SqlEvaluation | None
     texts: Mapping[str, str]
+    plain: Mapping[str, tuple[str, str]]
+    """Columns that are values as they are: the side and the name."""
+
     constants: Mapping[str, pa.Scalar]
     condition: str | None
     fields: Mapping[str, NestedField]
@@ -40,9 +49,14 @@ class RowValues:
     def columns(self, sides: Mapping[str, pa.RecordBatch], rows: int) -> dict[str, pa.Array]:
         """Return the values of the assigned columns for all rows."""
         columns = {name: constant_array(v, rows) for name, v in self.constants.items()}
-        if self.sql is not None:
-            values = self.sql.values(list(self.texts.values()), sides, rows)
-            for name, array in zip(self.texts, values, strict=True):
+        for name, (side, column) in self.plain.items():
+            columns[name] = sides[side].column(column)
+            if name in self.texts:
+                columns[name] = self._stored(self.fields[name], columns[name])
+        if self.sql is not None and self.texts.keys() - self.plain.keys():
+            texts = {name: t for name, t in self.texts.items() if name not in self.plain}
+            values = self.sql.values(list(texts.values()), sides, rows)
+            for name, array in zip(texts, values, strict=True):
                 columns[name] = self._stored(self.fields[name], array)
         return columns
 
@@ -87,23 +101,35 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (_is_number, pa.types.is_
 
 
 def row_values(
-    values: Mapping[str, Any], target: RowTarget, condition: str | None = None
+    values: Mapping[str, Any],
+    target: RowTarget,
+    sides: Mapping[str, Sequence[str]],
+    condition: str | None = None,
 ) -> RowValues:
-    """Return the values for columns of the target; raise `InvalidRequestError` for unknown ones."""
+    """Return the values for columns of the target; raise `InvalidRequestError` for unknown ones.
+
+    `sides` has the names of the columns of each side that expressions may name.
+    """
     texts: dict[str, str] = {}
+    plain: dict[str, tuple[str, str]] = {}
     constants: dict[str, pa.Scalar] = {}
     fields: dict[str, NestedField] = {}
     for name, value in values.items():
-        field = _field(name, target.schema, target)
+        field = _field(name, target)
         if field.name in fields:
             raise InvalidRequestError(f"table {target.name}: column '{field.name}' is set twice")
         fields[field.name] = field
-        if isinstance(value, str):
+        if isinstance(value, SourceColumn):
+            plain[field.name] = SOURCE, value.name
+        elif isinstance(value, str):
             texts[field.name] = value
+            column = _plain_column(value, sides)
+            if column is not None:
+                plain[field.name] = column
         else:
             constants[field.name] = _constant(field, value, target.name)
     sql = None
-    if texts or condition is not None:
+    if texts.keys() - plain.keys() or condition is not None:
         # DataFusion takes time to import, and few programs use expressions
         from iceberg_pyspark.arrow.sql_values import SqlEvaluation  # noqa: PLC0415
 
@@ -112,33 +138,31 @@ def row_values(
         table=target.name,
         sql=sql,
         texts=texts,
+        plain=plain,
         constants=constants,
         condition=condition,
         fields=fields,
     )
 
 
-def assigned_columns(
-    values: Mapping[str, Any], target: RowTarget
-) -> Callable[[pa.RecordBatch], dict[str, pa.Array]]:
-    """Return a function from rows of the target to the new values of the assigned columns."""
-    assigned = row_values(values, target)
-    return lambda batch: assigned.columns({TABLE: batch}, batch.num_rows)
+def _plain_column(text: str, sides: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
+    """Return the side and the name if an expression is only a column, as in `s.v`; else None."""
+    side, dot, name = text.partition(".")
+    if dot:
+        return (side, name) if name in sides.get(side, ()) else None
+    named = [(s, text) for s, names in sides.items() if text in names and text not in sides]
+    return named[0] if len(named) == 1 else None
 
 
-def _field(name: str, schema: Schema, target: RowTarget) -> NestedField:
-    def key(n: str) -> str:
-        return n if target.case_sensitive else n.lower()
-
-    exact = [f for f in schema.fields if f.name == name]
-    fields = exact or [f for f in schema.fields if key(f.name) == key(name)]
-    if len(fields) == 1:
-        return fields[0]
+def _field(name: str, target: RowTarget) -> NestedField:
+    field = target.column(name)
+    if field is not None:
+        return field
     nested = name.partition(".")[0]
     hint = (
         f"set the whole column '{nested}'"
-        if any(f.name == nested for f in schema.fields)
-        else f"its columns are {', '.join(f.name for f in schema.fields)}"
+        if target.column(nested) is not None
+        else f"its columns are {', '.join(target.column_names)}"
     )
     raise InvalidRequestError(f"table {target.name} has no column '{name}' to set; {hint}")
 
