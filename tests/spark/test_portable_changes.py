@@ -162,13 +162,10 @@ def rows_of(lake: IcebergSession, name: str) -> list[Any]:
     return sorted(map(tuple, lake.spark.table(f"lake.db.{name}").collect()))
 
 
-@pytest.mark.parametrize(
-    ("version", "mode"),
-    cases(
-        "version, mode",
-        fast=[("3", "merge-on-read"), ("2", "copy-on-write")],
-        nightly=[("2", "merge-on-read"), ("3", "copy-on-write")],
-    ),
+@cases(
+    "version, mode",
+    fast=[("3", "merge-on-read"), ("2", "copy-on-write")],
+    nightly=[("2", "merge-on-read"), ("3", "copy-on-write")],
 )
 def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode: str) -> None:
     name = f"fixed_{version}_{mode[0]}"
@@ -188,13 +185,13 @@ def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode
     assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
 
 
-@pytest.mark.parametrize("key", cases("key", fast=[9], nightly=[100]))
+@cases("key", fast=[9], nightly=[100])
 def test_a_concurrent_append_is_a_conflict_within_the_range_of_the_source(
     lake: IcebergSession, monkeypatch: pytest.MonkeyPatch, key: int
 ) -> None:
     """Rows of other keys do not matter; a row of the key is changed in a second run."""
     name = f"conflict_{key}"
-    table = a_table(lake, name)
+    table = a_table(lake, name, **{"write.merge.mode": "merge-on-read"})
     writes: list[int] = []
     write = FormatTable.write
 
