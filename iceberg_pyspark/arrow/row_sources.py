@@ -49,7 +49,7 @@ RowNumbers: TypeAlias = npt.NDArray[np.int64]
 
 
 def batches_of(rows: Rows) -> tuple[pa.Schema | None, Iterable[pa.RecordBatch]]:
-    """Return the schema (None: an iterable without batches) and the batches of rows: a list if they are in
+    """Return the schema (None: an iterable without batches) and the batches, a list if they are in
     memory.
     """
     if isinstance(rows, pa.RecordBatch):

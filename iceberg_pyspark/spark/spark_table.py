@@ -228,7 +228,7 @@ class SparkTable(Table):
         )
         return MergeBuilder(steps, source, condition)
 
-    def upsert(
+    def upsert(  # type: ignore[override]  # rows of Spark
         self,
         source: DataFrame,
         keys: Sequence[str],

@@ -105,10 +105,12 @@ def test_column_without_a_spark_type_hides_no_other(lake: Oracle) -> None:
         "timestamp_ns, for which Spark has no type here: not to be selected",
     )
     assert lake.sql("SELECT id, nothing FROM lake.odd.types").collect() == []
+    assert shown["place"] == ("binary", "geometry, as WKB")
+    assert lake.sql("SELECT place FROM lake.odd.types").collect() == []
     for query, column in (
-        ("SELECT * FROM lake.odd.types", "place"),
+        ("SELECT * FROM lake.odd.types", "at"),
         ("SELECT id FROM lake.odd.types WHERE at IS NULL", "at"),
-        ("SELECT count(place) FROM lake.odd.types", "place"),
+        ("SELECT count(at) FROM lake.odd.types", "at"),
     ):
         with pytest.raises(Exception, match=f"column '{column}' has type .*select the other"):
             lake.sql(query).collect()

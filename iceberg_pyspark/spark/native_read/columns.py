@@ -112,6 +112,8 @@ _NATIVE_TYPES = (
     types.DoubleType,
     types.BinaryType,
     types.VariantType,
+    types.GeometryType,
+    types.GeographyType,
 )
 
 

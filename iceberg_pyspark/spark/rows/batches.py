@@ -1,22 +1,26 @@
 """Converts Iceberg's Arrow batches for Spark.
 
 Spark accepts exactly the Arrow types of its schema, without casts. These are the types of `arrow/`,
-except for uuid (string), fixed (binary), time (nanoseconds) and variant (value before metadata).
+except for uuid (string), fixed (binary), time (nanoseconds), variant (value before metadata), and
+geometry and geography (the number of the reference system, and WKB).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.spark.rows.spark_types import geo_spark_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     FixedType,
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     StructType,
@@ -43,7 +47,7 @@ def compile_to_spark(schema: Schema) -> Callable[[pa.RecordBatch], pa.RecordBatc
     if not any(converts):
         return lambda batch: batch
     fields = [
-        field.with_type(_spark_type(f.type, field.type))
+        field.with_type(_spark_type(f.type, field.type)).remove_metadata()
         for f, field in zip(schema.fields, to_arrow_schema(schema), strict=True)
     ]
     target = pa.schema(fields)
@@ -69,6 +73,8 @@ def _compile(type_: Type) -> Convert | None:
             return lambda array: array.cast(pa.binary())
         case VariantType():
             return _variant
+        case GeometryType() | GeographyType():
+            return _compile_geo(type_)
         case TimeType():
             return lambda array: array.cast(pa.time64("ns"))
         case StructType() | ListType() | MapType():
@@ -81,6 +87,33 @@ def _variant(array: pa.StructArray) -> pa.StructArray:
         [array.field("value"), array.field("metadata")],
         fields=list(_SPARK_VARIANT),
         mask=array.is_null() if array.null_count else None,
+    )
+
+
+def _compile_geo(type_: Type) -> Convert:
+    target: Any = geo_spark_type(type_)
+    if target is None:
+        return lambda array: array
+
+    def convert(array: pa.Array) -> pa.StructArray:
+        numbers = pa.repeat(pa.scalar(target.srid, pa.int32()), len(array))
+        mask = array.is_null() if array.null_count else None
+        wkb = array if mask is None else array.fill_null(b"")
+        return pa.StructArray.from_arrays(
+            [numbers, wkb], fields=list(_arrow_geo(target)), mask=mask
+        )
+
+    return convert
+
+
+def _arrow_geo(target: Any) -> pa.StructType:
+    mark = target.typeName().encode()
+    marks = {mark: b"true", b"srid": str(target.srid).encode()}
+    return pa.struct(
+        [
+            pa.field("srid", pa.int32(), nullable=False),
+            pa.field("wkb", pa.binary(), nullable=False, metadata=marks),
+        ]
     )
 
 
@@ -108,6 +141,9 @@ def _spark_type(type_: Type, arrow: pa.DataType) -> pa.DataType:
             return pa.time64("ns")
         case VariantType():
             return _SPARK_VARIANT
+        case GeometryType() | GeographyType():
+            target = geo_spark_type(type_)
+            return arrow if target is None else _arrow_geo(target)
         case StructType(fields=fields):
             return pa.struct(
                 [

@@ -2,8 +2,10 @@
 
     timestamptz ↔ TimestampType · timestamp ↔ TimestampNTZType · uuid → StringType
     fixed → BinaryType · unknown ↔ NullType · variant ↔ VariantType
+    geometry ↔ GeometryType · geography ↔ GeographyType, in reference systems that Spark knows
 
-A type without a Spark type (nanosecond timestamps, for now geometry and geography) raises an error
+Other geometries and geographies are binary columns of WKB, and all are before Spark 4.2, which
+cannot store its own types. A type without a Spark type (nanosecond timestamps) raises an error
 that names the column; with the `columns` option the other columns can be read. A catalog still
 shows such columns (`shown_spark_schema`), so that the other columns can be selected.
 """
@@ -14,6 +16,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pyspark
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
@@ -72,6 +76,23 @@ if hasattr(spark_types, "TimeType"):
     _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
 
 
+# Spark 4.1 has the types, but cannot store them; earlier releases have none.
+_STORES_GEOMETRY = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+
+
+def geo_spark_type(type_: ice.Type) -> spark_types.DataType | None:
+    """Return Spark's type of geometries or geographies, or None if a column of it is binary."""
+    if not _STORES_GEOMETRY or not isinstance(type_, ice.GeometryType | ice.GeographyType):
+        return None
+    number = ice.crs_number(type_.crs)
+    try:
+        if isinstance(type_, ice.GeometryType):
+            return spark_types.GeometryType(number)
+        return spark_types.GeographyType(number) if type_.algorithm == "spherical" else None
+    except IllegalArgumentException:
+        return None
+
+
 def struct_from_json(text: str) -> spark_types.StructType:
     """Return the Spark schema of a JSON text."""
     return spark_types.StructType.fromJson(json.loads(text))
@@ -93,9 +114,14 @@ def shown_spark_schema(schema: Schema) -> spark_types.StructType:
     return to_spark_schema(Schema(fields=tuple(map(_shown_field, schema.fields))))
 
 
+_GEO = ice.GeometryType | ice.GeographyType
+
+
 def _shown_field(f: ice.NestedField) -> ice.NestedField:
     type_ = _shown_type(f.type)
     doc = f.doc
+    if doc is None and isinstance(f.type, _GEO) and geo_spark_type(f.type) is None:
+        doc = f"{f.type}, as WKB"
     if doc is None and isinstance(f.type, ice.PrimitiveType) and type_ is not f.type:
         doc = f"{f.type}, for which Spark has no type here: not to be selected"
     return replace(f, type=type_, doc=doc)
@@ -104,7 +130,7 @@ def _shown_field(f: ice.NestedField) -> ice.NestedField:
 def _shown_type(type_: ice.Type) -> ice.Type:
     if not isinstance(type_, ice.PrimitiveType):
         return ice.with_children(type_, _shown_field)
-    has_type = isinstance(type_, ice.DecimalType) or type(type_) in _SPARK_BY_ICEBERG
+    has_type = isinstance(type_, ice.DecimalType | _GEO) or type(type_) in _SPARK_BY_ICEBERG
     return type_ if has_type else ice.BinaryType()
 
 
@@ -126,6 +152,8 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
     match type_:
         case ice.DecimalType(precision=precision, scale=scale):
             return spark_types.DecimalType(precision, scale)
+        case ice.GeometryType() | ice.GeographyType():
+            return geo_spark_type(type_) or spark_types.BinaryType()
         case ice.StructType():
             return _to_spark_struct(type_, f"{path}.")
         case ice.ListType():
@@ -208,6 +236,8 @@ class _FromSpark:
                     value_type=self.type(type_.valueType, f"{path}.value"),
                     value_required=not (type_.valueContainsNull or self._all_optional),
                 )
+        if (geo := _geo_type(type_)) is not None:
+            return geo
         make = _ICEBERG_BY_SPARK.get(type(type_))
         if make is None:
             raise UnsupportedFeatureError(
@@ -215,6 +245,17 @@ class _FromSpark:
                 "cast the column before writing"
             )
         return make()
+
+
+def _geo_type(type_: spark_types.DataType) -> ice.PrimitiveType | None:
+    """Return the Iceberg type of Spark's geometries with one reference system, or None."""
+    if not _STORES_GEOMETRY or getattr(type_, "srid", -1) < 0:
+        return None
+    if isinstance(type_, spark_types.GeometryType):
+        return ice.GeometryType(ice.crs_of_number(type_.srid))
+    if isinstance(type_, spark_types.GeographyType):
+        return ice.GeographyType(ice.crs_of_number(type_.srid))
+    return None
 
 
 def project_like(table_schema: Schema, required_schema: spark_types.StructType) -> Schema:

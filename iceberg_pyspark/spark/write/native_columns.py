@@ -17,7 +17,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.call_arguments import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import geo_spark_type, to_spark_schema
 from iceberg_pyspark.spark.write.distribution import column_of, transform_of_field
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -93,7 +93,7 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
 def _is_written_alike(f: ice.NestedField) -> bool:
     if isinstance(f.type, ice.StructType):
         return all(_is_written_alike(child) for child in f.type.fields)
-    return isinstance(f.type, _TYPES_WRITTEN_ALIKE)
+    return isinstance(f.type, _TYPES_WRITTEN_ALIKE) or geo_spark_type(f.type) is not None
 
 
 def _distinct(struct: ice.StructType) -> bool:
