@@ -25,7 +25,7 @@ EDGES_OF_ARROW = "spherical"
 """The only algorithm of geography that Arrow's writer of Parquet knows."""
 
 
-class WkbType(pa.ExtensionType):
+class WkbType(pa.ExtensionType):  # type: ignore[misc]
     """The type of a column that is being written."""
 
     def __init__(self, metadata: str) -> None:

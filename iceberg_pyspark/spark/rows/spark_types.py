@@ -70,9 +70,11 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
     spark_types.VariantType: ice.VariantType,
 }
 
+_TIME_DIGITS = 6
+
 # Spark 4.0 has no TimeType.
 if hasattr(spark_types, "TimeType"):
-    _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(6)
+    _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(_TIME_DIGITS)
     _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
 
 
@@ -85,6 +87,8 @@ def geo_spark_type(type_: ice.Type) -> spark_types.DataType | None:
     if not _STORES_GEOMETRY or not isinstance(type_, ice.GeometryType | ice.GeographyType):
         return None
     number = ice.crs_number(type_.crs)
+    if number is None:
+        return None
     try:
         if isinstance(type_, ice.GeometryType):
             return spark_types.GeometryType(number)
@@ -238,6 +242,11 @@ class _FromSpark:
                 )
         if (geo := _geo_type(type_)) is not None:
             return geo
+        if getattr(type_, "precision", 0) > _TIME_DIGITS and type_.typeName().startswith("time"):
+            raise UnsupportedFeatureError(
+                f"column '{path}': {type_.simpleString()} has more digits than Iceberg's time, "
+                f"which has microseconds; use TIME({_TIME_DIGITS})"
+            )
         make = _ICEBERG_BY_SPARK.get(type(type_))
         if make is None:
             raise UnsupportedFeatureError(

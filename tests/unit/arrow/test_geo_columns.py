@@ -40,7 +40,8 @@ def wkb(kind: int, *numbers: float, count: int | None = None, order: str = "<") 
     return head + struct.pack(f"{order}{len(numbers)}d", *numbers)
 
 
-POINTS = [wkb(1, 30, 10), None, wkb(1, -5, 2, order=">")]
+POINT = wkb(1, 30, 10)
+POINTS = [POINT, None, wkb(1, -5, 2, order=">")]
 LINE = wkb(2, 1, 2, 3, -4, count=2)
 RING = struct.pack("<BIII", 1, 3, 1, 4) + struct.pack("<8d", 0, 0, 5, 0, 5, 5, 0, 0)
 MULTI = struct.pack("<BII", 1, 4, 2) + wkb(1, 7, 8) + wkb(1, NAN, 9)
@@ -137,7 +138,7 @@ def test_geographies_have_counts_and_no_bounds(file_format: FileFormat) -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged", [b"", b"\x01", b"\x02" + POINTS[0][1:], POINTS[0] + b"\x00", wkb(9, 1, 2), LINE[:-1]]
+    "damaged", [b"", b"\x01", b"\x02" + POINT[1:], POINT + b"\x00", wkb(9, 1, 2), LINE[:-1]]
 )
 def test_what_is_no_wkb_has_no_box(damaged: bytes) -> None:
     with pytest.raises(ValueError, match=r"cut short|byte order|follow|type"):
