@@ -46,8 +46,8 @@ def client(url: str, folder: str) -> None:
         "catalog.uri": f"sqlite:///{folder}/catalog.db",
         "catalog.warehouse": folder,
     }
-    writer = spark.range(100).select("id", (F.col("id") % 4).cast("int").alias("p"))
-    writer = writer.withColumn("v", F.concat(F.lit("v"), F.col("id"))).write.format("iceberg-py")
+    rows = spark.range(100).select("id", (F.col("id") % 4).cast("int").alias("p"))
+    writer = rows.withColumn("v", F.concat(F.lit("v"), F.col("id"))).write.format("iceberg-py")
     modes = {f"table-property.write.{op}.mode": "merge-on-read" for op in ("delete", "merge")}
     layout = {"partitioned-by": "p", "format-version": "3", **modes}
     writer.options(catalog="lake", **lake, **layout).mode("append").save("db.t")

@@ -22,6 +22,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.data_source import write_job
 from iceberg_pyspark.spark.data_source.pinned_table import StreamFiles
 from iceberg_pyspark.spark.data_source.stream_sink import commit_batch, prepare_stream_write
+from iceberg_pyspark.table.commits.commit_files import commit_action
 
 FRAME = StructType().add("id", "long")
 QUERY = str(uuid.UUID(int=1))
@@ -74,7 +75,7 @@ def test_a_batch_that_runs_again_is_not_committed_again(table: Table) -> None:
 
 
 def test_two_processes_commit_a_batch_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit_action, others = write_job.commit_action, []
+    others: list[Any] = []
 
     def later(*arguments: Any, **named: Any) -> Any:
         if not others:

@@ -91,9 +91,11 @@ def test_a_limit_reads_no_further(
 def _opened_data_files(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     opened: set[str] = set()
 
-    def read(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.RecordBatch]:
+    def read(
+        context: ScanContext, task: ScanTask, io: FileIO, **options: bool
+    ) -> Iterator[pa.RecordBatch]:
         opened.add(task.file_path)
-        return read_task(context, task, io)
+        return read_task(context, task, io, **options)
 
     monkeypatch.setattr(scan_module, "read_task", read)
     return opened

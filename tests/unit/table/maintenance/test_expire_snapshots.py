@@ -213,11 +213,11 @@ def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
     ]
     checks = ConflictChecks(base_snapshot_id=t.metadata.current_snapshot_id)
     commit(t, RowDelta(delete_files=tuple(vectors), checks=checks))
-    users(t).delete("part = 'a'")
+    users(t).overwrite(ROWS.slice(0, 0), "part = 'a'")
     done = expire(users(t))
     assert (done.deleted_data_files_count, done.deleted_position_delete_files_count) == (1, 0)
     assert location in files(t)
-    users(t).delete("part = 'b'")
+    users(t).overwrite(ROWS.slice(0, 0), "part = 'b'")
     done = expire(users(t))
     assert (done.deleted_data_files_count, done.deleted_position_delete_files_count) == (1, 1)
     assert location not in files(t)
