@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,12 @@ class Held:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("sink", ["noop", "append", "update"])
 def test_many_batches_and_polls_hold_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sink: str,
 ) -> None:
     polls = threading.Semaphore(0)
     refresh = OpenStream.refresh
@@ -68,15 +73,23 @@ def test_many_batches_and_polls_hold_nothing(
             "'write.metadata.previous-versions-max' = '2')"
         )
         table = session.table("long.db.t")
-        writer = spark.readStream.table("long.db.t").writeStream.format("noop")
-        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        spark.sql("create table long.db.to (id bigint) using iceberg")
+        writer = spark.readStream.table("long.db.t").writeStream
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        if sink == "noop":
+            query = writer.format("noop").start()
+        else:
+            if sink == "update":
+                writer = writer.option("upsert-keys", "id")
+            query = writer.outputMode(sink).toTable("long.db.to")
 
         def batches(first: int, last: int) -> None:
             for i in range(first, last):
                 table.append(pa.table({"id": [i]}))
                 query.processAllAvailable()
                 if i % 20 == 0:
-                    table.maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
+                    for each in (table, session.table("long.db.to")):
+                        each.maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
 
         batches(0, WARM_UP)
         before = Held.now(spark)
@@ -86,6 +99,7 @@ def test_many_batches_and_polls_hold_nothing(
         after = Held.now(spark)
         assert query.exception() is None
         query.stop()
+    sys.stdout.write(f"{before}\n{after}\n")
     assert after.objects - before.objects < 2000
     assert after.heap - before.heap < 16 << 20
     assert after.files - before.files < 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from pyspark.sql import functions as f
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import data_files
+from tests.support.killed_stream import KILLS
 from tests.support.native_lake import sqlite_lake
-from tests.support.spark_sessions import spark_environment
+from tests.support.python_daemons import SERVER
+from tests.support.spark_sessions import ROOT, spark_environment
 
-PROGRAM = Path(__file__).parents[1] / "support" / "killed_stream.py"
+PROGRAM = "tests.support.killed_stream"
 
 
 @pytest.fixture(scope="module")
@@ -355,18 +358,33 @@ def test_a_stream_from_a_table_into_another(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("point", ["before files", "before commit", "after commit"])
-def test_a_driver_that_is_killed_in_a_batch(tmp_path: Path, point: str) -> None:
-    """Each row is in the table once, also if the driver was killed at a point of each batch."""
-    command = [sys.executable, str(PROGRAM), str(tmp_path)]
-    for kill in ("", point, point, ""):
+@pytest.mark.parametrize("how", ["append", "copy-on-write", "merge-on-read"])
+def test_processes_that_are_killed_in_a_batch(tmp_path: Path, how: str) -> None:
+    """Each row is in the table once, if the driver is killed at each point of a batch in turn.
+
+    Each run adds a row, completes what the run before it has left, and is killed in a batch.
+    """
+    environment = spark_environment()
+    # else Spark's Python daemon is no child of the executor
+    environment.pop(SERVER, None)
+    kills = ("", *KILLS[:-2], *KILLS[:-2], *KILLS[-2:], "")
+    for kill in kills:
         done = subprocess.run(
-            [*command, kill],
-            env=spark_environment(),
+            [sys.executable, "-m", PROGRAM, str(tmp_path), how, kill],
+            env=environment,
+            cwd=ROOT,
             capture_output=True,
             text=True,
             timeout=300,
             check=False,
         )
-        assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr[-3000:]
-    assert done.stdout.split()[-1] == "0,1,2,3"
+        dies = kill in KILLS[:-2]
+        assert done.returncode == (-signal.SIGKILL if dies else 0), done.stderr[-3000:]
+        assert kill not in KILLS[-2:] or (tmp_path / kill).exists()
+    result = json.loads(done.stdout.splitlines()[-1])
+    sys.stdout.write(f"{how}: {result}\n")
+    last = len(kills) - 1
+    by_key = [[i, max(v for v in range(last + 1) if v % 3 == i)] for i in range(3)]
+    assert result["rows"] == ([[i, i] for i in range(last + 1)] if how == "append" else by_key)
+    assert result["problems"] == []
+    assert result["epochs"] == list(range(last + 1))

@@ -1,22 +1,34 @@
 """A program that streams a folder into a table, and kills itself in a batch if it is told to.
 
-Arguments: a folder, and `before files`, `before commit`, `after commit` or nothing. Each run adds
-one row to the source. The last line of the output has the ids in the table.
+Arguments: a folder, how the rows are written (`append`, or the merge mode of upserts), and one of
+`KILLS` or nothing. Each run adds one row to the source. The last line of the output is JSON: the
+rows of the table, what is wrong with it, the epochs in its history, and the number of files without
+a snapshot.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from iceberg_pyspark.spark.write import command
-from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
-from tests.support.native_lake import sqlite_conf
-from tests.support.spark_sessions import start_session
+import pyarrow as pa
+
+KILLS = (
+    "before files",
+    "after files",
+    "before swap",
+    "after swap",
+    "after commit",
+    "before log",
+    "executor",
+    "worker",
+)
+"""Where the driver is killed in a batch; the last two kill a process of a task instead."""
 
 
 def die(*_: object) -> None:
@@ -25,39 +37,92 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying(function: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
-    """Return the function with an end before or after it."""
+def dying(owner: Any, name: str, *, after: bool) -> None:
+    """Put an end before or after a function."""
+    function: Callable[..., Any] = getattr(owner, name)
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
         if after:
             function(*arguments, **named)
         die()
 
-    return wrapped
+    setattr(owner, name, wrapped)
 
 
-folder, point = Path(sys.argv[1]), sys.argv[2]
-(folder / "lake").mkdir(exist_ok=True)
-spark = start_session(folder / "spark", sqlite_conf("lake", folder / "lake"))
-import iceberg_pyspark as ice  # noqa: E402
+def die_in_task(kind: str, marker: str) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    """Return a function for `mapInArrow` that ends a process once, after its rows were written."""
 
-ice.install(spark)
-assert spark._jvm is not None
-JVM = int(spark._jvm.java.lang.ProcessHandle.current().pid())
-spark.sql("create namespace if not exists lake.db")
-spark.sql("create table if not exists lake.db.t (id bigint) using iceberg")
-source = folder / "in"
-added = len(list(source.glob("*.parquet"))) if source.exists() else 0
-spark.range(added, added + 1).coalesce(1).write.mode("append").parquet(str(source))
-if point == "before files":
-    command.write_rows = dying(command.write_rows, after=False)
-if point == "before commit":
-    command.write_rows = dying(command.write_rows, after=True)
-if point == "after commit":
-    ResolvedWrite.commit = dying(ResolvedWrite.commit, after=True)  # type: ignore[method-assign]
-writer = spark.readStream.schema("id long").parquet(str(source)).writeStream
-writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-writer.toTable("lake.db.t").awaitTermination()
-rows = spark.table("lake.db.t").collect()
-spark.stop()
-sys.stdout.write(",".join(sorted(str(row.id) for row in rows)) + "\n")
+    def passed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        daemon = os.getppid()
+        # the state and the parent follow the name in parentheses
+        executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(executor if kind == "executor" else os.getpid(), 9)
+
+    return passed
+
+
+if __name__ == "__main__":
+    from iceberg_pyspark import install
+    from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
+    from iceberg_pyspark.spark.requests import write_requests
+    from iceberg_pyspark.spark.row_level import execution
+    from iceberg_pyspark.spark.write import command
+    from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
+    from tests.support.native_lake import sqlite_conf
+    from tests.support.spark_sessions import start_session
+    from tests.support.table_integrity import table_problems, unreferenced_files
+
+    folder, how, point = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    (folder / "lake").mkdir(exist_ok=True)
+    conf = sqlite_conf("lake", folder / "lake")
+    if point in ("executor", "worker"):
+        conf |= {"spark.master": "local-cluster[2,1,512]", "spark.executor.memory": "512m"}
+    spark = start_session(folder / "spark", conf)
+    session = install(spark)
+    assert spark._jvm is not None
+    JVM = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    spark.sql("create namespace if not exists lake.db")
+    mode = "merge-on-read" if how == "append" else how
+    spark.sql(
+        "create table if not exists lake.db.t (id bigint, v bigint) using iceberg "
+        f"tblproperties ('format-version' = '3', 'write.merge.mode' = '{mode}')"
+    )
+    source = folder / "in"
+    added = len(list(source.glob("*.parquet"))) if source.exists() else 0
+    row = f"select bigint({added if how == 'append' else added % 3}) id, bigint({added}) v"
+    spark.sql(row).coalesce(1).write.mode("append").parquet(str(source))
+    match point:
+        case "before files" | "after files":
+            dying(command, "write_rows", after=point == "after files")
+            dying(execution, "run_job", after=point == "after files")
+        case "before swap" | "after swap":
+            dying(SqlCatalog, "_swap_table", after=point == "after swap")
+        case "after commit":
+            dying(ResolvedWrite, "commit", after=True)
+        case "before log":
+            dying(write_requests, "write_epoch", after=True)
+            dying(write_requests, "upsert_epoch", after=True)
+    stream = spark.readStream.schema("id long, v long").option("maxFilesPerTrigger", 1)
+    rows = stream.parquet(str(source))
+    if point in ("executor", "worker"):
+        rows = rows.mapInArrow(die_in_task(point, str(folder / point)), rows.schema)
+    writer = rows.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    if how != "append":
+        writer = writer.outputMode("update").option("upsert-keys", "id")
+    writer.trigger(availableNow=True).toTable("lake.db.t").awaitTermination()
+    found = sorted(tuple(row) for row in spark.table("lake.db.t").collect())
+    table = session.table("lake.db.t")
+    epochs = [s.summary.get("spark.sql.streaming.epochId") for s in table.snapshots]
+    result = {
+        "rows": found,
+        "problems": table_problems(table),
+        "epochs": [int(e) for e in epochs if e is not None],
+        "files without a snapshot": len(unreferenced_files(table)),
+    }
+    spark.stop()
+    sys.stdout.write(json.dumps(result) + "\n")
