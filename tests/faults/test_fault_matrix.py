@@ -63,6 +63,14 @@ ROWS = pa.table(
 ALL_KINDS = ("sql", "hadoop", "path", "memory", *HIVE)
 WITH_ROOTS = ("sql", "memory")
 """Catalogs for the version 4 cases: one on disk, one in memory."""
+UPSERTED = pa.table(
+    {
+        "id": pa.array([7, 10**6, 10**6 + 1], pa.int64()),
+        "p": pa.array([0, 0, 1], pa.int32()),
+        "v": ["v7", "new", "new"],
+    }
+)
+"""A new row, and rows of the base table."""
 FAR = 4_000_000_000_000
 """A timestamp in the future, in milliseconds."""
 
@@ -77,6 +85,12 @@ def base(lake: Lake) -> None:
     table = lake.table()
     table.manage_snapshots().create_branch("audit").create_tag("first").commit()
     table.append(ROWS.slice(0, 1), branch="audit")
+
+
+def merge_on_read(lake: Lake) -> None:
+    base(lake)
+    modes = {f"write.{o}.mode": "merge-on-read" for o in ("delete", "update", "merge")}
+    lake.table().update_properties().set(modes).commit()
 
 
 def base_and_another(lake: Lake) -> None:
@@ -255,6 +269,17 @@ CASES = {
     "delete-rows": Case(rows("delete"), kinds=ALL_KINDS),
     "update-rows": Case(rows("update")),
     "rewrite-rows": Case(rows("replace_files")),
+    "delete-where": Case(
+        change(lambda t: t.delete(f"id <= {10**6}")), prepare=merge_on_read, kinds=ALL_KINDS
+    ),
+    "rewrite-where": Case(change(lambda t: t.delete(f"id <= {10**6}"))),
+    "update-where": Case(
+        change(lambda t: t.update({"v": "'new'"}, f"id <= {10**6}")), prepare=merge_on_read
+    ),
+    "upsert": Case(
+        change(lambda t: t.upsert(UPSERTED, "id")), prepare=merge_on_read, kinds=ALL_KINDS
+    ),
+    "rewrite-upserted": Case(change(lambda t: t.upsert(UPSERTED, "id"))),
     "compact": Case(rows("compact")),
     "transaction": Case(change(transaction), kinds=ALL_KINDS),
     "replace": Case(replaced, kinds=ALL_KINDS),
