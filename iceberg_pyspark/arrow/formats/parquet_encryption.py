@@ -6,8 +6,6 @@ from typing import Any
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.encryption import FileKey
-from iceberg_pyspark.storage.encryption.encrypted_io import DecryptedFileIO
-from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 def encryption_properties(key: FileKey | None) -> dict[str, Any]:
@@ -20,11 +18,10 @@ def encryption_properties(key: FileKey | None) -> dict[str, Any]:
     return {"encryption_properties": properties}
 
 
-def decryption_properties(io: FileIO) -> dict[str, Any]:
-    """Return the argument of `ParquetFile` that decrypts the file of a `DecryptedFileIO`."""
-    if not isinstance(io, DecryptedFileIO):
+def decryption_properties(key: FileKey | None) -> dict[str, Any]:
+    """Return the argument of `ParquetFile` that decrypts a file; none without a key."""
+    if key is None:
         return {}
-    key = io.key
     # an empty prefix is none
     properties = _module().create_decryption_properties(key.key, aad_prefix=key.aad_prefix or None)
     return {"decryption_properties": properties}

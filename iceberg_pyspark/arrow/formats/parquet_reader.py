@@ -66,9 +66,10 @@ class ParquetFileReader(DataFileReader):
     ) -> None:
         self._verify_checksums = verify_checksums
         self._threads = threads
-        self._decryption = decryption_properties(file_io)
+        key = None
         if isinstance(file_io, DecryptedFileIO):
-            file_io = file_io.io
+            key, file_io = file_io.key, file_io.io
+        self._decryption = decryption_properties(key)
         super().__init__(file_io, location)
 
     def _open(self) -> None:

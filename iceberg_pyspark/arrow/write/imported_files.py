@@ -15,7 +15,7 @@ from the name of the folder.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from io import SEEK_END
@@ -34,6 +34,7 @@ from iceberg_pyspark.arrow.column_metrics import (
 from iceberg_pyspark.arrow.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import DataFileReader
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
+from iceberg_pyspark.arrow.formats.parquet_encryption import decryption_properties
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.arrow.read.file_projection import (
     ConstantField,
@@ -46,6 +47,7 @@ from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partit
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.encryption import FileKey
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
 from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -286,21 +288,34 @@ def _row_count(rows: int) -> FileMetrics:
 _BUFFER_BYTES = 65_536
 
 
-def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
+def written_file(
+    context: WriteContext,
+    io: FileIO,
+    location: str,
+    *,
+    key_of: Callable[[str], FileKey] | None = None,
+) -> DataFile:
     """Return the manifest entry of a file; a local file is synced to disk.
 
-    A file without rows gets no partition tuple.
+    A file without rows gets no partition tuple. `key_of` returns the key of an encrypted file.
     """
+    key = None if key_of is None else key_of(location)
+    decryption = {} if key is None else decryption_properties(key)
     with ExitStack() as resources:
         if is_local(location):
             size = sync_file(location)
             file = resources.enter_context(
-                pq.ParquetFile(local_path(location), buffer_size=_BUFFER_BYTES, pre_buffer=False)
+                pq.ParquetFile(
+                    local_path(location),
+                    buffer_size=_BUFFER_BYTES,
+                    pre_buffer=False,
+                    **decryption,
+                )
             )
         else:
             stream = resources.enter_context(io.open_input(location))
             size = stream.seek(0, SEEK_END)
-            file = resources.enter_context(pq.ParquetFile(stream, pre_buffer=False))
+            file = resources.enter_context(pq.ParquetFile(stream, pre_buffer=False, **decryption))
         metrics = written_metrics(context, file.metadata)
         partition: PartitionTuple = ()
         if metrics["record_count"] and context.spec.fields:
@@ -312,6 +327,7 @@ def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
         partition=partition,
         file_size_in_bytes=size,
         sort_order_id=context.sort_order_id,
+        key_metadata=None if key is None else replace(key, file_length=size).encoded(),
         **metrics,
     )
 

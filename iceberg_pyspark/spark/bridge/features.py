@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.bridge.java_modules import (
     DELETION_VECTORS,
     DIRECT_WRITE,
     EXTENSIONS,
+    FILE_KEYS,
     FILE_SIZES,
     FORMAT_NAME,
     GOOGLE_FILES,
@@ -103,7 +104,7 @@ class Feature:
 
 NATIVE_SCAN = Feature(
     name="native scans",
-    modules=(FILE_SIZES, PARQUET_SCAN),
+    modules=(FILE_SIZES, FILE_KEYS, PARQUET_SCAN),
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )
@@ -153,13 +154,13 @@ WRITE_LAYOUT = Feature(
 )
 NATIVE_WRITE = Feature(
     name="native Parquet writer",
-    modules=(PARQUET_WRITE, LAYOUT),
+    modules=(FILE_KEYS, PARQUET_WRITE, LAYOUT),
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files",
 )
 STORE_WRITE = Feature(
     name="native Parquet writer in object stores",
-    modules=(PARQUET_WRITE, LAYOUT, DIRECT_WRITE),
+    modules=(FILE_KEYS, PARQUET_WRITE, LAYOUT, DIRECT_WRITE),
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files there",
 )

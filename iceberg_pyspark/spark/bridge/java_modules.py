@@ -27,6 +27,9 @@ CORE = "core"
 FILE_SIZES = "file_sizes"
 """Opens files of object stores without a request for their sizes; executors get this jar."""
 
+FILE_KEYS = "file_keys"
+"""The keys of encrypted Parquet files; executors get this jar."""
+
 PARQUET_SCAN = "parquet_scan"
 """Reads data files by Spark's own Parquet and ORC readers."""
 
@@ -72,11 +75,12 @@ ICEBERG_NAME = "iceberg_name"
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     FILE_SIZES: (CORE,),
-    PARQUET_SCAN: (CORE, FILE_SIZES),
-    DELETION_VECTORS: (CORE, FILE_SIZES, PARQUET_SCAN),
-    POSITION_DELETES: (CORE, FILE_SIZES, PARQUET_SCAN, DELETION_VECTORS),
+    FILE_KEYS: (CORE,),
+    PARQUET_SCAN: (CORE, FILE_SIZES, FILE_KEYS),
+    DELETION_VECTORS: (CORE, FILE_SIZES, FILE_KEYS, PARQUET_SCAN),
+    POSITION_DELETES: (CORE, FILE_SIZES, FILE_KEYS, PARQUET_SCAN, DELETION_VECTORS),
     LAYOUT: (CORE,),
-    PARQUET_WRITE: (CORE,),
+    PARQUET_WRITE: (CORE, FILE_KEYS),
     DIRECT_WRITE: (CORE,),
     TASK_STORES: (CORE,),
     RENEWED_S3A: (CORE, TASK_STORES),
@@ -98,7 +102,7 @@ REQUIRED_CLASSES: Mapping[str, str] = {
 
 FILES_THAT_LAST = frozenset(
     (
-        *(FILE_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
+        *(FILE_SIZES, FILE_KEYS, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
         *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
     )
 )

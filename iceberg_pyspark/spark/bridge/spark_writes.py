@@ -78,6 +78,11 @@ class Writes:
             commit,
         )
 
+    def encrypting_commit(self, job: str, folder: str, secret: bytes, key_length: int) -> Any:
+        """Return a `commit` that moves files like none, and encrypts them by keys of a secret."""
+        writes = self._java.instance("IcebergPyEncryptedWrites")
+        return writes.commit(self._java.session, job, folder, secret, key_length)
+
     def direct_commit(self, files: DirectFiles) -> Any:
         """Return the settings of tasks that write their files to the final locations."""
         return self._direct.commit(self._java.session, to_json(files))

@@ -114,15 +114,17 @@ def large_positions(
 ) -> dict[str, PositionDeletes]:
     """Return the position deletes by data file path, if they are too large for the driver.
 
-    A data file is left out if one of its delete files is not in Parquet or, according to
-    `is_reached`, cannot be reached by executors.
+    A data file is left out if one of its delete files is not in Parquet, is encrypted or,
+    according to `is_reached`, cannot be reached by executors.
     """
     of_tasks = {t.file_path: _position_files(t, table) for t in tasks}
     every = {d.file_path: d for files in of_tasks.values() for d in files}
     if sum(d.file_size_in_bytes for d in every.values()) <= MAX_POSITION_BYTES:
         return {}
     read_there = {
-        path for path, d in every.items() if d.file_format == "parquet" and is_reached(path)
+        path
+        for path, d in every.items()
+        if d.file_format == "parquet" and d.key_metadata is None and is_reached(path)
     }
     return {
         path: PositionDeletes(path, files)
@@ -192,10 +194,11 @@ def large_vectors(
 ) -> dict[str, DeletionVector]:
     """Return the deletion vectors by data file path, if they are too large for the driver.
 
-    Vectors in files that executors cannot reach, according to `is_reached`, are left out.
+    Vectors in files that executors cannot reach, according to `is_reached`, and encrypted ones are
+    left out.
     """
     of_tasks = ((t.file_path, deletion_vector_of(t, table)) for t in tasks)
-    vectors = {path: vector for path, vector in of_tasks if vector is not None}
+    vectors = {p: v for p, v in of_tasks if v is not None and v.key_metadata is None}
     if sum(v.content_size_in_bytes for v in vectors.values()) <= MAX_VECTOR_BYTES:
         return {}
     return {path: v for path, v in vectors.items() if is_reached(v.file_path)}

@@ -92,7 +92,6 @@ def group_files(
                 or storage.location(task.file_path) is None
                 or not columns.can_read(task)
                 or task.residual is not None
-                or task.key_metadata is not None
             ):
                 groups.portable.append(task)
                 continue

@@ -36,6 +36,7 @@ from iceberg_pyspark.spark.native_read.file_layout import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.reader_differences import Mask, Numbers
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
+from iceberg_pyspark.spec.encryption import file_key
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS, COMMIT_COLUMNS
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -47,6 +48,8 @@ from iceberg_pyspark.table.reading.table_scan import TableScan
 LOCATION = "location"
 FILE_SIZE = "file_size_in_bytes"
 SPLIT_OFFSETS = "split_offsets"
+FILE_KEY = "file_key"
+AAD_PREFIX = "aad_prefix"
 ORDINAL = "__ice_ord"
 """The constant that is a file's index in the table; a part's bitmaps are in the same order."""
 
@@ -212,7 +215,7 @@ class Relations:
             [self.storage.location(path) or path for path in paths],
             sizes,
             self.split_offsets.of(paths, sizes, file_format),
-            {name: facts.column(name, tasks) for name in file_constants},
+            {name: facts.column(name, tasks) for name in file_constants} | _file_keys(tasks),
             self.group_keys or {},
         )
         constants = sorted(c.field_id for c in columns.constants.values())
@@ -263,6 +266,19 @@ class Relations:
         has_property = VERIFY_CHECKSUMS.name in self.scan.metadata.properties
         verify = has_property and self.scan.context.verify_checksums
         return {"parquet.page.verify-checksum.enabled": str(verify).lower()}
+
+
+def _file_keys(tasks: Sequence[ScanTask]) -> dict[str, pa.Array]:
+    """Return the keys of the files as columns of the table of files; none if none has a key."""
+    if all(t.key_metadata is None for t in tasks):
+        return {}
+    keys = [
+        None if t.key_metadata is None else file_key(t.key_metadata, t.file_path) for t in tasks
+    ]
+    return {
+        FILE_KEY: pa.array([k and k.key for k in keys], pa.binary()),
+        AAD_PREFIX: pa.array([k and k.aad_prefix for k in keys], pa.binary()),
+    }
 
 
 def _requests(tasks: Sequence[ScanTask]) -> Mapping[str, str]:

@@ -12,11 +12,13 @@ rename there copies the file, and an incomplete file is invisible. The JVM names
 
 from __future__ import annotations
 
+import hmac
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +43,7 @@ from iceberg_pyspark.spark.write.native_columns import (
     partition_columns,
 )
 from iceberg_pyspark.spec import types as ice
+from iceberg_pyspark.spec.encryption import FileKey
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionField, java_url_encode, partition_path
 from iceberg_pyspark.spec.schema import Schema
@@ -150,6 +153,23 @@ def _session_settings(open_files: int, *, shred_variants: bool) -> Mapping[str, 
         "spark.sql.maxConcurrentOutputFileWriters": str(open_files),
         "spark.sql.variant.writeShredding.enabled": str(shred_variants).lower(),
     }
+
+
+@dataclass(frozen=True)
+class KeysOfNames:
+    """The keys that `IcebergPyFileKeys` makes of a write's secret and the names of its files."""
+
+    secret: bytes = field(repr=False)
+    key_length: int
+
+    def __call__(self, location: str) -> FileKey:
+        """Return the key of a written file."""
+        name = location.rpartition("/")[2]
+
+        def derived(use: str, length: int) -> bytes:
+            return hmac.digest(self.secret, f"{use} {name}".encode(), "sha256")[:length]
+
+        return FileKey(derived("key", self.key_length), derived("aad", 16))
 
 
 def max_rows_per_file(context: WriteContext) -> int:
@@ -264,15 +284,16 @@ def write_natively(
     if not data.isascii():
         return None
     check_write(io, data)
-    if encryption_of(io) is not None:
-        return None
     options = parquet_options(context)
     columns = columns_to_write(frame, context.schema)
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
+    encryption = encryption_of(io)
     store = None
     if not is_local(data):
+        if encryption is not None:
+            return None
         store = reach_store(bridge, data, io) if bridge.has(STORE_WRITE) else None
         if store is None:
             return None
@@ -302,8 +323,16 @@ def write_natively(
         jvm_folder = local_location(folder, bridge.local_files)
         if jvm_folder is None:
             return None
+        keys = None
+        if encryption is not None:
+            keys = KeysOfNames(secrets.token_bytes(32), encryption.key_length)
+            commit = bridge.writes.encrypting_commit(
+                context.write_id, jvm_folder, keys.secret, keys.key_length
+            )
+            options = {**options, "parquet.crypto.factory.class": "IcebergPyFileKeys"}
+            job = partial(job, commit=commit)
         job = partial(job, jvm_folder, options=options)
-        return _write_and_move(spark, context, folder, io, job)
+        return _write_and_move(spark, context, folder, io, job, keys)
     folder, store_options = store
     commit = bridge.writes.direct_commit(direct_files(context, locations, folder))
     job = partial(job, folder, options={**options, **store_options}, commit=commit)
@@ -318,6 +347,7 @@ def _write_and_move(
     folder: str,
     io: FileIO,
     job: Callable[[], None],
+    keys: KeysOfNames | None,
 ) -> list[DataFile]:
     """Write below a folder that no other write uses, because a failed write empties its folder."""
     try:
@@ -327,7 +357,7 @@ def _write_and_move(
             for below, name in files_below(folder)
             if _FILE.fullmatch(name)
         ]
-        files = _describe(spark, context, locations, io)
+        files = _describe(spark, context, locations, io, keys)
         return _publish(context, [f for f in files if f.record_count], io)
     finally:
         remove_folder(folder)
@@ -356,10 +386,14 @@ def _write_in_place(
 
 
 def _describe(
-    spark: SparkSession, context: WriteContext, locations: Sequence[str], io: FileIO
+    spark: SparkSession,
+    context: WriteContext,
+    locations: Sequence[str],
+    io: FileIO,
+    keys: KeysOfNames | None = None,
 ) -> list[DataFile]:
     """Return the data files of all tasks, from their footers; many footers are read in a job."""
-    describe = partial(written_file, context, io)
+    describe = partial(written_file, context, io, key_of=keys)
     if len(locations) > _MAX_BY_THREADS:
         tasks = min(len(locations) // _MAX_BY_THREADS, spark.sparkContext.defaultParallelism)
         return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()

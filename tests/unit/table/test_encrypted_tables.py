@@ -107,8 +107,8 @@ def test_a_changed_or_missing_byte_is_an_error(table: ice.Table) -> None:
         for number, copy in enumerate(changed):
             copy[(0, 5, 30, size // 3, size // 2, size - 30, size - 9, size - 1)[number]] ^= 4
         errors = 0
-        for wrong in (*map(bytes, changed), content[: size // 2], content[:-1], b""):
-            file.write_bytes(wrong)
+        for wrong in (*changed, content[: size // 2], content[:-1], b""):
+            file.write_bytes(bytes(wrong))
             try:
                 # another store, so that nothing is in a cache
                 assert replace_cache(table).scan().to_arrow().equals(right)

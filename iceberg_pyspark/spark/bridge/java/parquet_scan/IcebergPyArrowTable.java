@@ -86,6 +86,15 @@ class IcebergPyArrowTable {
     for (int i = 0; i < size; i++) out[i] = column.getUTF8String(i).toString();
     return out;
   }
+  /** Return two columns of bytes together, null where they are null; null without the columns. */
+  byte[][][] pairs(String first, String second) {
+    if (columns.getVector(first) == null) return null;
+    ColumnVector a = column(first), b = column(second);
+    byte[][][] out = new byte[size][][];
+    for (int i = 0; i < size; i++)
+      out[i] = a.isNullAt(i) ? null : new byte[][] {a.getBinary(i), b.getBinary(i)};
+    return out;
+  }
   long[] longs(String name) { return column(name).getLongs(0, size); }
   /** Return a column of lists; a list may be null. */
   long[][] longLists(String name) {

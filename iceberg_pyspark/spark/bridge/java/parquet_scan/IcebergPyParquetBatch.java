@@ -179,7 +179,8 @@ class IcebergPyParquetBatch implements Batch {
           end = next < offsets.length ? offsets[next++] : size;
       }
       splits.add(IcebergPySizedSplits.split(files.constants[file], path, start, end - start,
-          IcebergPyHosts.of(blocks, start, end - start), size));
+          IcebergPyHosts.of(blocks, start, end - start), size,
+          files.fileKeys == null ? null : files.fileKeys[file]));
       start = end;
     }
   }

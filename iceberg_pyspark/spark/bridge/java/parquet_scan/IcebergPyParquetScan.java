@@ -95,6 +95,7 @@ public class IcebergPyParquetScan
   Configuration settingsOfTasks() {
     Configuration conf = hadoop();
     IcebergPySizedSplits.prepare(table.session, conf, table.files.paths);
+    if (table.files.fileKeys != null) IcebergPyTaskClasses.prepare(table.session, conf);
     return conf;
   }
   public Statistics estimateStatistics() {

@@ -12,14 +12,17 @@ class IcebergPyPlannedFiles {
   final InternalRow[] constants;
   /** The grouping key of each file; null if files are not grouped. */
   final InternalRow[] keys;
+  /** The key and AAD prefix of each encrypted file; null if no file is encrypted. */
+  final byte[][][] fileKeys;
   private IcebergPyPlannedFiles(StructType constantSchema, String[] paths, long[] sizes,
-      long[][] splitOffsets, InternalRow[] constants, InternalRow[] keys) {
+      long[][] splitOffsets, InternalRow[] constants, InternalRow[] keys, byte[][][] fileKeys) {
     this.constantSchema = constantSchema;
     this.paths = paths;
     this.sizes = sizes;
     this.splitOffsets = splitOffsets;
     this.constants = constants;
     this.keys = keys;
+    this.fileKeys = fileKeys;
   }
 
   /**
@@ -31,7 +34,8 @@ class IcebergPyPlannedFiles {
     try {
       return new IcebergPyPlannedFiles(table.schemaOf(constants), table.texts("location"),
           table.longs("file_size_in_bytes"), table.longLists("split_offsets"),
-          table.rows(constants), keys == null ? null : table.rows(keys));
+          table.rows(constants), keys == null ? null : table.rows(keys),
+          table.pairs("file_key", "aad_prefix"));
     } finally {
       table.close();
     }
@@ -46,9 +50,10 @@ class IcebergPyPlannedFiles {
   IcebergPyPlannedFiles only(boolean[] keeps) {
     int count = 0;
     for (int i = 0; i < keeps.length; i++) count += keeps[i] ? 1 : 0;
-    IcebergPyPlannedFiles remaining = new IcebergPyPlannedFiles(constantSchema, new String[count],
-        new long[count], new long[count][], new InternalRow[count],
-        keys == null ? null : new InternalRow[count]);
+    IcebergPyPlannedFiles remaining =
+        new IcebergPyPlannedFiles(constantSchema, new String[count], new long[count],
+            new long[count][], new InternalRow[count], keys == null ? null : new InternalRow[count],
+            fileKeys == null ? null : new byte[count][][]);
     int at = 0;
     for (int i = 0; i < keeps.length; i++) {
       if (!keeps[i]) continue;
@@ -56,6 +61,7 @@ class IcebergPyPlannedFiles {
       remaining.sizes[at] = sizes[i];
       remaining.splitOffsets[at] = splitOffsets[i];
       remaining.constants[at] = constants[i];
+      if (fileKeys != null) remaining.fileKeys[at] = fileKeys[i];
       if (keys != null) remaining.keys[at] = keys[i];
       at++;
     }

@@ -36,6 +36,10 @@ class IcebergPySizedSplits {
     for (int i = 0; i < out.length; i++) {
       PartitionedFile split = splits[i];
       boolean isLast = split.start() + split.length() == split.fileSize();
+      if (isLast && split instanceof IcebergPyEncryptedFile) {
+        out[i] = ((IcebergPyEncryptedFile) split).withLength(split.length() + BEYOND);
+        continue;
+      }
       out[i] = isLast && !(split instanceof IcebergPySizedFile)
           ? new PartitionedFile(split.partitionValues(), split.filePath(), split.start(),
                 split.length() + BEYOND, split.locations(), split.modificationTime(),
@@ -45,9 +49,12 @@ class IcebergPySizedSplits {
     return out;
   }
 
-  /** Return a split of a file of `size` bytes. */
-  static PartitionedFile split(
-      InternalRow constants, Path file, long start, long length, String[] hosts, long size) {
+  /** Return a split of a file of `size` bytes; `key` is null if the file is not encrypted. */
+  static PartitionedFile split(InternalRow constants, Path file, long start, long length,
+      String[] hosts, long size, byte[][] key) {
+    if (key != null)
+      return new IcebergPyEncryptedFile(
+          constants, SparkPath.fromPath(file), start, length, hosts, size, key);
     scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
     if (IcebergPySizedFiles.accepts(file.toUri().getScheme()))
       return new IcebergPySizedFile(constants, file, size, start, length, hosts, none);

@@ -1,0 +1,121 @@
+"""Encrypted tables in Spark: both paths, every change, and no plaintext file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import install
+from tests.support.encrypted_tables import files_with, key_properties
+
+SECRETS = ["secret", "PAR1", "PFA1", "Obj\x01", "iceberg.schema", "spark_schema"]
+TABLE = "lake.db.t"
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """Yield the warehouse of the catalog `lake`, which has the keys, for a session of ours."""
+    conf = {
+        "spark.sql.catalog.lake": "iceberg_pyspark",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(tmp_path / "wh"),
+        **{f"spark.sql.catalog.lake.{k}": v for k, v in key_properties(tmp_path).items()},
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    session = install(spark)
+    assert session.is_native
+    yield tmp_path / "wh"
+    session.uninstall()
+    for key in conf:
+        spark.conf.unset(key)
+
+
+def create(spark: SparkSession, **properties: str) -> None:
+    """Make a table of 3000 rows in several partitions, written by Spark's own writer."""
+    pairs = {"format-version": "3", "encryption.key-id": "keyA", **properties}
+    text = ", ".join(f"'{k}' = '{v}'" for k, v in pairs.items())
+    spark.sql(
+        f"create table {TABLE} (id bigint, part int, v string) partitioned by (part) "
+        f"tblproperties ({text})"
+    )
+    spark.sql(f"insert into {TABLE} select id, int(id % 3), concat('secret', id) from range(3000)")
+
+
+def rows(spark: SparkSession, where: str = "true") -> list[Any]:
+    return [
+        tuple(r) for r in spark.sql(f"select * from {TABLE} where {where} order by id").collect()
+    ]
+
+
+def expected(ids: Any) -> list[Any]:
+    return [(i, i % 3, f"secret{i}") for i in ids]
+
+
+def plan_of(spark: SparkSession, query: str) -> str:
+    return str(spark.sql(query)._jdf.queryExecution().toString())
+
+
+def test_spark_reads_and_writes_by_its_own_readers(spark: SparkSession, lake: Path) -> None:
+    create(spark)
+    plan = plan_of(spark, f"select * from {TABLE}")
+    assert "IcebergPyParquetScan" in plan
+    assert "MapInArrow" not in plan
+    assert rows(spark) == expected(range(3000))
+    assert rows(spark, "v = 'secret77'") == expected([77])
+    spark.sql(f"delete from {TABLE} where id in (1, 2, 500)")
+    spark.sql(f"update {TABLE} set v = 'secret changed' where id = 7")
+    spark.sql(
+        f"merge into {TABLE} t using (select 8L id union all select 9000L) s on t.id = s.id "
+        "when matched then delete when not matched "
+        "then insert (id, part, v) values (s.id, 0, 'secret new')"
+    )
+    ids = [i for i in range(3000) if i not in (1, 2, 500, 8)]
+    right = [(i, p, "secret changed" if i == 7 else v) for i, p, v in expected(ids)]
+    right.append((9000, 0, "secret new"))
+    assert rows(spark) == right
+    spark.sql("call lake.system.rewrite_data_files('db.t', options => map('rewrite-all', 'true'))")
+    spark.sql("call lake.system.rewrite_manifests('db.t')")
+    spark.sql("call lake.system.compute_table_stats('db.t')")
+    assert rows(spark) == right
+    assert files_with(lake, SECRETS) == []
+    portable = spark.read.format("iceberg-py").option("native", "false")
+    for key, value in key_properties(lake.parent).items():
+        portable = portable.option(key, value)
+    read = portable.load(str(lake / "db" / "t"))
+    assert sorted(tuple(r) for r in read.collect()) == right
+
+
+def test_no_key_is_in_a_plan_or_a_setting(spark: SparkSession, lake: Path) -> None:
+    create(spark)
+    keys = spark.sql(f"select key_metadata from {TABLE}.files").collect()
+    texts = [plan_of(spark, f"select * from {TABLE} where id > 5")]
+    texts += spark.sparkContext.getConf().toDebugString(), str(dict(spark.conf.getAll))
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    assert hadoop.get("parquet.crypto.factory.class") is None
+    assert len(keys) >= 3
+    for row in keys:
+        key = bytes(row[0])[2:18]
+        for form in (key.hex(), str(list(key)), repr(key)):
+            assert not any(form in text for text in texts)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"write.format.default": "avro"},
+        {"encryption.data-key-length": "32", "write.spark.native-writer.enabled": "false"},
+        {"write.delete.mode": "copy-on-write", "write.merge.mode": "copy-on-write"},
+    ],
+    ids=["avro", "python writes", "copy-on-write"],
+)
+def test_other_tables(spark: SparkSession, lake: Path, properties: dict[str, str]) -> None:
+    create(spark, **properties)
+    spark.sql(f"delete from {TABLE} where id < 10")
+    assert rows(spark) == expected(range(10, 3000))
+    assert files_with(lake, SECRETS) == []
