@@ -49,6 +49,7 @@ class MetadataTableReadJob:
 
     def reader(self, schema: StructType) -> MetadataTableSourceReader:
         """Return a reader; with a user-given schema, a reader of only its columns."""
+        self.options.require_batch()
         table = self._open()
         if to_spark_schema(table.schema) != schema:
             table = table.select(project_like(_all_columns(table), schema))

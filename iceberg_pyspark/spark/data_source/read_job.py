@@ -95,6 +95,7 @@ class ReadJob:
 
     def reader(self, schema: StructType) -> IcebergReader:
         """Return a reader; with a user-given schema, a reader of only its columns."""
+        self.options.require_batch()
         scan = self._scan()
         if to_spark_schema(scan.context.projection) != schema:
             scan = self._scan_with_hidden_columns(schema)
@@ -102,6 +103,11 @@ class ReadJob:
 
     def scan_of(self, required_schema: StructType) -> TableScan:
         """Return a scan of some columns of `schema()` or of a user-given schema."""
+        self.options.require_batch()
+        return self.stream_scan_of(required_schema)
+
+    def stream_scan_of(self, required_schema: StructType) -> TableScan:
+        """Return a scan whose columns a stream reads."""
         whole = self._scan().context.projection
         fields = [whole.as_struct.field_named(f.name) for f in required_schema.fields]
         if all(

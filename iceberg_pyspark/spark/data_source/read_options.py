@@ -119,6 +119,16 @@ class ReadOptions:
     call: str | None
     read_properties: Mapping[str, str]
     case_sensitive: bool
+    of_streams: tuple[str, ...] = ()
+    """The options that have a meaning for a stream only."""
+
+    def require_batch(self) -> None:
+        """Raise `InvalidRequestError` for options of streams, which choose rows or limit them."""
+        if self.of_streams:
+            raise InvalidRequestError(
+                f"the option {', '.join(self.of_streams)} is for streams, and a batch read would "
+                "ignore it: use spark.readStream, or leave it out"
+            )
 
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
@@ -178,6 +188,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         call=values.get(TABLE_CALL),
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),
+        of_streams=tuple(sorted(STREAM_OPTIONS & values.keys())),
     )
 
 

@@ -45,4 +45,4 @@ def open_stream_reader(
         loaded_table=job.loaded_table,
         load=load,
     )
-    return LimitedStreamReader(stream, job.scan_of(schema))
+    return LimitedStreamReader(stream, job.stream_scan_of(schema))
