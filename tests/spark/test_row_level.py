@@ -250,6 +250,26 @@ def test_two_source_rows_on_one_row_are_an_error(
     assert t.merge_into(twice, "t.id = s.id").whenMatched().delete().merge().deleted == 2
 
 
+def test_an_upsert_without_spark_matches_keys_as_a_merge_does(session: IcebergSession) -> None:
+    spark = session.spark
+    keys = pa.array([0.0, float("nan"), None, 2.5], pa.float32())
+    changed = pa.array([-0.0, float("nan"), None, 3.5], pa.float32())
+    tables = []
+    for name in ("merged", "upserted"):
+        spark.sql(f"create table rows.db.{name} (k float, s string)")
+        tables.append(session.table(f"rows.db.{name}"))
+        tables[-1].append(pa.table({"k": keys, "s": ["old"] * 4}))
+    merged, upserted = tables
+    source = pa.table({"k": changed, "s": ["new"] * 4})
+    of_spark = spark.createDataFrame(source.to_pylist(), "k float, s string")
+    merge = merged.merge_into(of_spark, "t.k = s.k").whenMatched().updateAll()
+    expected = merge.whenNotMatched().insertAll().merge()
+    actual = upserted.upsert(source, "k")
+    assert (actual.updated, actual.inserted) == (expected.updated, expected.inserted) == (2, 2)
+    read = [sorted(map(str, spark.table(t.name).collect())) for t in tables]
+    assert read[0] == read[1]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_rows_that_a_source_meets_stay_where_clauses_are_about_others(

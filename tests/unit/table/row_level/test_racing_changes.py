@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.table.commits import commit, commit_turn
+from iceberg_pyspark.table.commits import commit
+from iceberg_pyspark.table.commits.commit_turn import commit_turn
 from tests.amounts import WORK
 from tests.support.many_writers import without_turns
 
@@ -22,7 +23,7 @@ TURNS = 3 * WORK
 @pytest.fixture(autouse=True)
 def competing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the threads compete, as writers on several machines do."""
-    monkeypatch.setattr(commit, "commit_turn", commit_turn.commit_turn)
+    monkeypatch.setattr(commit, "commit_turn", commit_turn)
     without_turns()
 
 
