@@ -11,15 +11,18 @@ before binding it, not after.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.condition_text import literal_text
 from iceberg_pyspark.expressions.literals import BoundLiteralValue, place_literal
 from iceberg_pyspark.expressions.rewriting import and_, none_of, not_null, one_of, or_, push_not
+from iceberg_pyspark.expressions.variant_fields import FIELD_TYPES
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.variant_paths import field_path, normalized_path
 
 _NOT_COMPARABLE = (types.VariantType, types.GeometryType, types.GeographyType)
 
@@ -60,9 +63,14 @@ def _bind(
 
 
 def bind_column(
-    name: str, schema: Schema, *, case_sensitive: bool | None = True
+    name: predicates.UnboundColumn, schema: Schema, *, case_sensitive: bool | None = True
 ) -> predicates.BoundColumn:
-    """Return the column with that full dotted name; a column inside a list or map is refused."""
+    """Return the column with that full dotted name, or the field of a variant column.
+
+    A column inside a list or map is refused.
+    """
+    if isinstance(name, predicates.VariantField):
+        return _bind_variant_field(name, schema, case_sensitive)
     field = schema.find(name, case_sensitive=case_sensitive)
     required = field.required
     field_id = field.field_id
@@ -81,6 +89,52 @@ def bind_column(
         type=field.type,
         required=required,
     )
+
+
+def _bind_variant_field(
+    field: predicates.VariantField, schema: Schema, case_sensitive: bool | None
+) -> predicates.ExtractedColumn:
+    column = bind_column(field.column, schema, case_sensitive=case_sensitive)
+    if not isinstance(column.type, types.VariantType):
+        raise InvalidRequestError(f"{field}: column '{column.name}' is {column.type}, no variant")
+    try:
+        type_ = types.primitive_from_string(_TYPE_NAMES.get(field.type.lower(), field.type))
+    except InvalidMetadataError as e:
+        raise InvalidRequestError(f"{field}: {e}") from e
+    if not isinstance(type_, FIELD_TYPES):
+        raise InvalidRequestError(f"{field}: a variant has no fields of type {type_}")
+    path = field_path(field.path)
+    shown = predicates.VariantField(column.name, normalized_path(path), str(type_))
+    return predicates.ExtractedColumn(
+        field_id=column.field_id, name=str(shown), type=type_, required=False, path=path
+    )
+
+
+_TYPE_NAMES = {"bigint": "long", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
+"""Types by their names in SQL."""
+
+
+def _bind_box(
+    op: predicates.Comparison, column: predicates.BoundColumn, box: Any
+) -> predicates.Predicate:
+    if not isinstance(column.type, types.GeometryType):
+        raise InvalidRequestError(
+            f"st_intersects: column '{column.name}' is {column.type}; only geometries are compared "
+            "with a box"
+        )
+    if not (
+        isinstance(box, tuple)
+        and len(box) == 4
+        and all(isinstance(c, int | float | Decimal) and not isinstance(c, bool) for c in box)
+    ):
+        raise InvalidRequestError("st_intersects takes a column, xmin, ymin, xmax and ymax")
+    corners = tuple(map(float, box))
+    if not (corners[0] <= corners[2] and corners[1] <= corners[3]):
+        raise InvalidRequestError(
+            f"st_intersects: the box {corners} has a corner above the other; xmin and ymin come "
+            "first"
+        )
+    return predicates.BoundLiteral(op, column, corners)
 
 
 def _bind_test(op: predicates.Test, column: predicates.BoundColumn) -> predicates.Predicate:
@@ -108,6 +162,8 @@ def _bind_test(op: predicates.Test, column: predicates.BoundColumn) -> predicate
 def _bind_literal(
     op: predicates.Comparison, column: predicates.BoundColumn, literal: Any
 ) -> predicates.Predicate:
+    if op == "intersects" or op == "not_intersects":
+        return _bind_box(op, column, literal)
     _check_comparable(column)
     if literal is None or isinstance(column.type, types.UnknownType):
         return predicates.AlwaysFalse()

@@ -71,6 +71,8 @@ def _literal(literal: Any) -> str:
             return f"DATE'{literal.isoformat()}'"
         case time():
             return sql_string(literal.isoformat())
+        case tuple():
+            return ", ".join(map(_literal, literal))
         case bytes() | bytearray() | memoryview():
             return f"X'{bytes(literal).hex()}'"
         case Decimal():
@@ -116,6 +118,8 @@ def _operand(predicate: predicates.Predicate, other: type[Any]) -> str:
 def _comparison(op: predicates.Comparison, name: str, value: str) -> str:
     if op == "starts_with":
         return f"startswith({name}, {value})"
+    if op == "intersects" or op == "not_intersects":
+        return f"{'NOT ' if op == 'not_intersects' else ''}st_intersects({name}, {value})"
     if op == "not_starts_with":
         return f"NOT startswith({name}, {value})"
     return f"{name} {_OPERATORS[op]} {value}"
@@ -129,6 +133,8 @@ def _membership(op: predicates.Membership, name: str, values: Iterable[str]) -> 
 
 
 def _bound_text(column: predicates.BoundColumn, value: Any) -> str:
+    if isinstance(value, tuple):
+        return _literal(value)
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     json_value = value_to_json(column.type, value)
@@ -140,8 +146,10 @@ def _bound_text(column: predicates.BoundColumn, value: Any) -> str:
     return _literal(json_value)
 
 
-def _name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
+def _name(name: str | predicates.VariantField) -> str:
+    text = str(name)
+    is_plain = text.startswith("variant_field(") or _PLAIN_NAME.fullmatch(text)
+    return text if is_plain else quoted(text)
 
 
 def sql_string(text: str) -> str:

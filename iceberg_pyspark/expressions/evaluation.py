@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.rewriting import not_bound, push_not
+from iceberg_pyspark.spec.bounding_boxes import bounds_may_meet, wkb_meets
 from iceberg_pyspark.spec.types import DoubleType, FloatType, Type, UUIDType
 from iceberg_pyspark.spec.values import value_from_bytes
 
@@ -92,6 +93,10 @@ def evaluate_leaf(leaf: predicates.BoundLeaf, value: Any) -> bool | None:
             result = value.startswith(literal)
         case "not_starts_with":
             result = not value.startswith(literal)
+        case "intersects":
+            result = wkb_meets(value, literal)
+        case "not_intersects":
+            result = not wkb_meets(value, literal)
     return result
 
 
@@ -258,6 +263,8 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: Any, upper: Any) ->
             )
         case predicates.BoundLiteral(op="not_starts_with", literal=prefix):
             return not _all_start_with(lower, upper, prefix)
+        case predicates.BoundLiteral(op="intersects", literal=box):
+            return bounds_may_meet(lower, upper, box)
         case _:
             # bounds need not be actual values, so bounds never rule out != and NOT IN
             return True

@@ -16,12 +16,14 @@ from iceberg_pyspark.expressions.predicates import (
     AlwaysTrue,
     And,
     BoundColumn,
+    ExtractedColumn,
     Not,
     Or,
     Predicate,
 )
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
 from iceberg_pyspark.expressions.rewriting import and_, or_, push_not
+from iceberg_pyspark.expressions.variant_fields import field_range
 from iceberg_pyspark.spec.manifests import DataFile, PartitionFieldSummary
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType
@@ -44,6 +46,10 @@ def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
     which of them is wrong, and some writers count only the values that are not null.
     """
     field_id = column.field_id
+    if isinstance(column, ExtractedColumn):
+        lows, highs = file.lower_bounds or {}, file.upper_bounds or {}
+        lower, upper = field_range(column, lows.get(field_id), highs.get(field_id))
+        return ValueRange(lower=lower, upper=upper)
     values = _count(file.value_counts, field_id)
     nulls = _count(file.null_value_counts, field_id)
     nans = _count(file.nan_value_counts, field_id)

@@ -61,7 +61,9 @@ def predicate_to_json(predicate: Predicate) -> Any:
         case BoundUnary(op, column):
             return {"type": op.replace("_", "-"), "term": column.name}
         case BoundLiteral(op, column, literal):
-            value = value_to_json(column.type, literal)
+            value = (
+                list(literal) if isinstance(literal, tuple) else value_to_json(column.type, literal)
+            )
             return {"type": op.replace("_", "-"), "term": column.name, "value": value}
         case BoundSet(op, column, literals):
             values = sorted((value_to_json(column.type, v) for v in literals), key=repr)

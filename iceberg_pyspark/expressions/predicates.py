@@ -12,7 +12,19 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from iceberg_pyspark.spec.types import Type
 
-Comparison = Literal["lt", "lt_eq", "gt", "gt_eq", "eq", "not_eq", "starts_with", "not_starts_with"]
+Comparison = Literal[
+    "lt",
+    "lt_eq",
+    "gt",
+    "gt_eq",
+    "eq",
+    "not_eq",
+    "starts_with",
+    "not_starts_with",
+    "intersects",
+    "not_intersects",
+]
+"""`intersects` compares the box of a geometry with a box (xmin, ymin, xmax, ymax)."""
 Test = Literal["is_null", "not_null", "is_nan", "not_nan"]
 Membership = Literal["in", "not_in"]
 
@@ -51,11 +63,26 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantField:
+    """An unbound field of a variant column: a path such as `$.a`, and the name of its type."""
+
+    column: str
+    path: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"variant_field({self.column}, '{self.path}', '{self.type}')"
+
+
+UnboundColumn: TypeAlias = str | VariantField
+
+
+@dataclass(frozen=True, slots=True)
 class UnaryPredicate:
     """A test of an unbound column, by full dotted name."""
 
     op: Test
-    column: str
+    column: UnboundColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +90,7 @@ class LiteralPredicate:
     """A comparison of an unbound column with a plain Python literal."""
 
     op: Comparison
-    column: str
+    column: UnboundColumn
     literal: Any
 
 
@@ -72,7 +99,7 @@ class SetPredicate:
     """A membership test of an unbound column; the literals keep their order."""
 
     op: Membership
-    column: str
+    column: UnboundColumn
     literals: tuple[Any, ...]
 
 
@@ -89,6 +116,13 @@ class BoundColumn:
     name: str
     type: Type
     required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedColumn(BoundColumn):
+    """A field of a variant column, whose id it has; `type` is the field's, and it may be null."""
+
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

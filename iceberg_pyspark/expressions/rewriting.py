@@ -42,6 +42,8 @@ _OPPOSITE_COMPARISON: dict[Comparison, Comparison] = {
     "not_eq": "eq",
     "starts_with": "not_starts_with",
     "not_starts_with": "starts_with",
+    "intersects": "not_intersects",
+    "not_intersects": "intersects",
 }
 _OPPOSITE_TEST: dict[Test, Test] = {
     "is_null": "not_null",

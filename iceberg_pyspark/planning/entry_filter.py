@@ -15,9 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions import predicates
-from iceberg_pyspark.expressions.evaluation import evaluate_leaf, in_java_uuid_order
+from iceberg_pyspark.expressions.evaluation import (
+    ValueRange,
+    compile_range_filter,
+    evaluate_leaf,
+    in_java_uuid_order,
+)
 from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or_, push_not
+from iceberg_pyspark.expressions.variant_fields import field_range
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
+from iceberg_pyspark.spec.bounding_boxes import bounds_may_meet
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDType
@@ -130,6 +137,13 @@ class MetricsFilter:
         if leaf.column.field_id in self._constant_ids:
             return np.ones(self._table.num_rows, np.bool_)
         may_match: Mask
+        if isinstance(leaf, predicates.BoundLiteral) and leaf.op in (
+            "intersects",
+            "not_intersects",
+        ):
+            return self._boxes(leaf)
+        if isinstance(leaf.column, predicates.ExtractedColumn):
+            return self._fields(leaf, leaf.column)
         ranges = self._ranges.get(leaf.column.field_id)
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)
@@ -144,6 +158,35 @@ class MetricsFilter:
         if _has_nan(leaf.column) and evaluate_leaf(leaf, float("nan")) is True:
             may_match = may_match | ranges.may_be_nan
         return may_match
+
+    def _boxes(self, leaf: predicates.BoundLiteral) -> Mask:
+        """Return whether the box of all geometries in a file may meet the literal."""
+        if leaf.op == "not_intersects":
+            return np.ones(self._table.num_rows, np.bool_)
+        bounds = self._encoded_bounds(leaf.column)
+        return np.array([bounds_may_meet(*b, leaf.literal) for b in bounds], np.bool_)
+
+    def _fields(self, leaf: predicates.BoundLeaf, column: predicates.ExtractedColumn) -> Mask:
+        """Return whether the fields of variants may match; of their nulls nothing is known."""
+        rows = self._table.num_rows
+        has_nan = isinstance(column.type, FloatType | DoubleType)
+        if evaluate_leaf(leaf, None) is True or (
+            has_nan and evaluate_leaf(leaf, float("nan")) is True
+        ):
+            return np.ones(rows, np.bool_)
+        ranges = [field_range(column, *b) for b in self._encoded_bounds(column)]
+        may_match = compile_range_filter(leaf)
+        values = (ValueRange(lower=low, upper=high, may_be_nan=has_nan) for low, high in ranges)
+        return np.array([may_match(lambda _, v=v: v) for v in values], np.bool_)
+
+    def _encoded_bounds(
+        self, column: predicates.BoundColumn
+    ) -> list[tuple[bytes | None, bytes | None]]:
+        lower, upper = (
+            self._table[metric_column(name, column.field_id)].to_pylist()
+            for name in ("lower_bounds", "upper_bounds")
+        )
+        return list(zip(lower, upper, strict=True))
 
 
 class _DeletesFilter(MetricsFilter):

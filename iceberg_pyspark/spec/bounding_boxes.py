@@ -11,6 +11,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from iceberg_pyspark.errors import InvalidMetadataError
+
 _POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7
 _DIMENSIONS = {0: (0, 1), 1: (0, 1, 2), 2: (0, 1, 3), 3: (0, 1, 2, 3)}
 _MAX_DEPTH = 50
@@ -111,3 +113,32 @@ def box_of_bounds(lower: bytes, upper: bytes) -> BoundingBox | None:
     low, high = struct.unpack_from("<2d", lower), struct.unpack_from("<2d", upper)
     box = BoundingBox([*low, math.inf, math.inf], [*high, -math.inf, -math.inf])
     return box if box.has(_X) and box.has(_Y) else None
+
+
+Corners = tuple[float, float, float, float]
+"""The least X, the least Y, the greatest X and the greatest Y of a box."""
+
+
+def _box(corners: Corners) -> BoundingBox:
+    return BoundingBox([*corners[:2], math.inf, math.inf], [*corners[2:], -math.inf, -math.inf])
+
+
+def wkb_meets(wkb: bytes, corners: Corners) -> bool:
+    """Return whether the box of a geometry and another one share a point, edges included.
+
+    An empty geometry meets nothing. Raise `InvalidMetadataError` if the bytes are no WKB.
+    """
+    box = BoundingBox()
+    try:
+        box.add_wkb(wkb)
+    except ValueError as e:
+        raise InvalidMetadataError(f"a geometry is not WKB: {e}; correct the rows") from e
+    return box.meets(_box(corners))
+
+
+def bounds_may_meet(lower: bytes | None, upper: bytes | None, corners: Corners) -> bool:
+    """Return whether a geometry in a file with these bounds may meet a box."""
+    if lower is None or upper is None:
+        return True
+    box = box_of_bounds(lower, upper)
+    return box is None or box.meets(_box(corners))

@@ -352,6 +352,35 @@ def _encoded_decimal(value: Decimal) -> bytes:
     )
 
 
+def metadata_length(data: bytes) -> int:
+    """Return the length of the metadata at the start of bytes, or raise `InvalidMetadataError`."""
+    try:
+        size = (data[0] >> 6) + 1
+        count = _uint(data, 1, size)
+        return 1 + size * (count + 2) + _uint(data, 1 + size * (count + 1), size)
+    except IndexError as e:
+        raise InvalidMetadataError(f"a damaged variant: {e}") from e
+
+
+def python_at(metadata: bytes, value: bytes, path: Sequence[str]) -> Any:
+    """Return the Python object at a path of names in a variant; None if there is none.
+
+    Raises `InvalidMetadataError` for damaged bytes.
+    """
+    try:
+        names = FieldNames.of(metadata)
+        for name in path:
+            if value[0] & 3 != _OBJECT:
+                return None
+            found = dict(object_fields(value, names)).get(name.encode())
+            if found is None:
+                return None
+            value = found
+        return None if value[0] & 3 in (_OBJECT, _ARRAY) else _decoded(value, names)
+    except (IndexError, KeyError, ValueError, struct.error, OverflowError) as e:
+        raise InvalidMetadataError(f"a damaged variant: {type(e).__name__}: {e}") from e
+
+
 def python_of(metadata: bytes, value: bytes) -> Any:
     """Return the Python object of a variant; raise `InvalidMetadataError` for damaged bytes."""
     try:

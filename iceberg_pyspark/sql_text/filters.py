@@ -24,6 +24,8 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
     SetPredicate,
     UnaryPredicate,
+    UnboundColumn,
+    VariantField,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
 from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
@@ -31,7 +33,8 @@ from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
 _ALLOWED_FORMS = (
     "allowed are comparisons of one column with literals (=, ==, <=>, !=, <>, <, <=, >, >=), "
     "[NOT] IN (...), [NOT] BETWEEN, IS [NOT] NULL, isnan(c), startswith(c, 'a'), [NOT] LIKE 'a%', "
-    "a boolean column, true, false, AND, OR, NOT and parentheses"
+    "a boolean column, variant_field(v, '$.a', 'bigint') as a column, "
+    "st_intersects(g, xmin, ymin, xmax, ymax), true, false, AND, OR, NOT and parentheses"
 )
 _COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
     # the operator, and its counterpart for exchanged sides
@@ -157,6 +160,13 @@ def _predicate(node: exp.Expression) -> Predicate:
                 raise _not_understood(node)
             is_null = UnaryPredicate("is_null", _column(node.expressions[0]))
             return is_null if name.lower() == "isnull" else not_(is_null)
+        case exp.Anonymous(this=str(name), expressions=[column, *corners]) if (
+            name.lower() == "st_intersects"
+        ):
+            box = tuple(map(_literal, corners))
+            return LiteralPredicate("intersects", _column(column), box)
+        case exp.Anonymous() if _is_column(node):
+            return LiteralPredicate("eq", _column(node), True)
         case _ if type(node) in _COMPARISONS:
             return _comparison(node)
         case _:
@@ -191,15 +201,20 @@ def _null_safe_equal(node: exp.Expression) -> Predicate:
     return and_(UnaryPredicate("not_null", column), LiteralPredicate("eq", column, literal))
 
 
-def _sides(node: exp.Expression) -> tuple[str, Any, bool]:
+def _is_column(node: exp.Expression) -> bool:
+    is_field = isinstance(node, exp.Anonymous) and str(node.this).lower() == "variant_field"
+    return is_field or isinstance(node, exp.Column | exp.Dot)
+
+
+def _sides(node: exp.Expression) -> tuple[UnboundColumn, Any, bool]:
     """Return the column, the literal, and whether the sides are exchanged."""
     _only(node, "this", "expression")
     left_side, right = _bare(node.this), _bare(node.expression)
-    if isinstance(left_side, exp.Column | exp.Dot):
-        if isinstance(right, exp.Column | exp.Dot):
+    if _is_column(left_side):
+        if _is_column(right):
             raise _not_understood(node, "compares two columns")
         return _column(left_side), _literal(right), False
-    if isinstance(right, exp.Column | exp.Dot):
+    if _is_column(right):
         return _column(right), _literal(left_side), True
     raise _not_understood(node, "does not compare a column with a literal")
 
@@ -224,14 +239,28 @@ def _bare(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _column(node: exp.Expression) -> str:
+def _column(node: exp.Expression) -> UnboundColumn:
+    """Return a column's full dotted name, or the field of a variant column."""
+    match _bare(node):
+        case exp.Anonymous(this=str(name), expressions=[column, path, type_]) if (
+            name.lower() == "variant_field"
+        ):
+            texts = [_literal(path), _literal(type_)]
+            if not all(isinstance(text, str) for text in texts):
+                raise _not_understood(node, "takes a column, a path and a type as texts")
+            return VariantField(_column_name(column), *texts)
+        case _:
+            return _column_name(node)
+
+
+def _column_name(node: exp.Expression) -> str:
     """Return the full dotted name; quoted parts stay unchanged."""
     match _bare(node):
         case exp.Column() as column if all(isinstance(p, exp.Identifier) for p in column.parts):
             _only(column, "this", "table", "db", "catalog")
             return ".".join(part.this for part in column.parts)
         case exp.Dot() as dot if isinstance(dot.expression, exp.Identifier):
-            return f"{_column(dot.this)}.{dot.expression.this}"
+            return f"{_column_name(dot.this)}.{dot.expression.this}"
         case _:
             raise _not_understood(node, "is not a column")
 

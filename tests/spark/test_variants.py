@@ -136,8 +136,16 @@ def test_shredded_variants_have_bounds(lake: IcebergSession) -> None:
     lake.spark.sql(f"create table {t} (id bigint, v variant, z string) tblproperties ({V3})")
     frame = lake.spark.sql(VALUES).coalesce(1)
     frame.writeTo(t).option("shred-variants", "true").append()
-    [file] = lake.table(t).inspect.files().to_pylist()
+    table = lake.table(t)
+    [file] = table.inspect.files().to_pylist()
     assert b"$['a']" in dict(file["lower_bounds"])[2]
+    for text, files in (("= 3", 1), ("> 3", 0), ("< 0", 0), ("IN (-1, 9)", 0), ("<> 3", 1)):
+        scan = table.scan(f"variant_field(v, '$.a', 'bigint') {text}")
+        assert len(list(scan.plan_files())) == files, text
+    assert table.scan("variant_field(v, '$.s', 'string') = 'x2'").count() == 1
+    assert not list(table.scan("variant_field(v, '$.s', 'string') > 'x3'").plan_files())
+    filtered = load(lake.spark, table.location, {"filter": "variant_field(v, '$.a', 'int') = 2"})
+    assert [r.id for r in filtered.collect()] == [2]
     frame.writeTo(t).append()
     files = lake.table(t).inspect.files().to_pylist()
     assert sorted(2 in dict(f["lower_bounds"]) for f in files) == [False, True]

@@ -256,7 +256,7 @@ def _may_match(
             return _may_match(left, group, leaf_by_id) or _may_match(right, group, leaf_by_id)
         case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             leaf = leaf_by_id.get(predicate.column.field_id)
-            if leaf is None:
+            if leaf is None or isinstance(predicate.column, predicates.ExtractedColumn):
                 return True
             chunk = group.column(leaf)
             if not chunk.is_stats_set or chunk.statistics is None:

@@ -88,7 +88,7 @@ def _is_missing(match: Match) -> bool:
 
 
 def _innermost(array: pa.Array) -> pa.Array:
-    # a struct that was selected by its own id has no fields left
-    while pa.types.is_struct(array.type) and array.type.num_fields:
+    # a struct that was selected by its own id has no fields left, and a variant has two
+    while pa.types.is_struct(array.type) and array.type.num_fields == 1:
         array = pc.struct_field(array, 0)
     return array

@@ -14,18 +14,22 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.expressions.evaluation import evaluate_leaf
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
     And,
+    BoundLeaf,
     BoundLiteral,
     BoundSet,
     BoundUnary,
+    ExtractedColumn,
     Not,
     Or,
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.expressions.variant_fields import field_value
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.spec.types import (
     DoubleType,
@@ -72,8 +76,16 @@ def compile_row_mask(predicate: Predicate) -> RowMask:
         case Not(child):
             inner = compile_row_mask(child)
             return lambda num_rows, column_of: pc.invert(inner(num_rows, column_of))
+        case (
+            BoundUnary(column=ExtractedColumn() as column)
+            | BoundLiteral(column=ExtractedColumn() as column)
+            | BoundSet(column=ExtractedColumn() as column)
+        ):
+            return _of_variant_fields(predicate, column)
         case BoundUnary():
             return _test(predicate)
+        case BoundLiteral(op="intersects" | "not_intersects"):
+            return _boxes(predicate)
         case BoundLiteral(op="starts_with" | "not_starts_with"):
             return _prefix(predicate)
         case BoundLiteral():
@@ -82,6 +94,30 @@ def compile_row_mask(predicate: Predicate) -> RowMask:
             return _membership(predicate)
         case _:
             raise not_bound(predicate)
+
+
+def _of_variant_fields(leaf: BoundLeaf, column: ExtractedColumn) -> RowMask:
+    def evaluate_rows(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        variants = column_of(column.field_id)
+        metadata, values = (variants.field(n).to_pylist() for n in ("metadata", "value"))
+        present = variants.is_valid().to_pylist()
+        return pa.array(
+            [
+                evaluate_leaf(leaf, field_value(column, m, v) if is_valid else None)
+                for m, v, is_valid in zip(metadata, values, present, strict=True)
+            ],
+            pa.bool_(),
+        )
+
+    return evaluate_rows
+
+
+def _boxes(leaf: BoundLiteral) -> RowMask:
+    def compare_boxes(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        values = column_of(leaf.column.field_id).to_pylist()
+        return pa.array([evaluate_leaf(leaf, v) for v in values], pa.bool_())
+
+    return compare_boxes
 
 
 def _test(leaf: BoundUnary) -> RowMask:

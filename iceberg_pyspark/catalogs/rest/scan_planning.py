@@ -37,6 +37,7 @@ from iceberg_pyspark.expressions.predicates import (
     BoundLiteral,
     BoundSet,
     BoundUnary,
+    ExtractedColumn,
     Or,
     Predicate,
 )
@@ -103,6 +104,8 @@ def _sendable_predicate(predicate: Predicate) -> Predicate:
         case BoundUnary(column=column) if not isinstance(column.type, types.PrimitiveType):
             # Java's server cannot bind a test of a struct, list or map
             return AlwaysTrue()
+        case BoundUnary(column=ExtractedColumn()):
+            return AlwaysTrue()
         case BoundLiteral(literal=literal) if not _is_sent(predicate, literal):
             return AlwaysTrue()
         case BoundSet(literals=literals) if not all(_is_sent(predicate, v) for v in literals):
@@ -113,6 +116,9 @@ def _sendable_predicate(predicate: Predicate) -> Predicate:
 
 def _is_sent(leaf: BoundLiteral | BoundSet, literal: Any) -> bool:
     if isinstance(literal, float) and not math.isfinite(literal):
+        return False
+    if isinstance(leaf.column, ExtractedColumn) or isinstance(literal, tuple):
+        # no server knows the fields of variants, or boxes
         return False
     return not isinstance(leaf.column.type, _UNSENT_TYPES)
 

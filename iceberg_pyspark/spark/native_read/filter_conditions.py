@@ -109,7 +109,8 @@ def condition_of(predicate: predicates.Predicate, names: Mapping[int, str]) -> C
 
 
 def _is_native(column: predicates.BoundColumn) -> bool:
-    return isinstance(column.type, _EXACT_TYPES)
+    is_field = isinstance(column, predicates.ExtractedColumn)
+    return isinstance(column.type, _EXACT_TYPES) and not is_field
 
 
 def _is_near(column: predicates.BoundColumn, value: object) -> bool:
