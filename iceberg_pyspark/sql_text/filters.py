@@ -92,9 +92,10 @@ def predicate_of(node: exp.Expression) -> Predicate:
 def column_name(node: exp.Expression) -> str | None:
     """Return the full dotted name of a column, or None for another expression."""
     try:
-        return _column(node)
+        column = _column(node)
     except _NotUnderstoodError:
         return None
+    return column if isinstance(column, str) else None
 
 
 def _bare_or_itself(node: exp.Expression) -> exp.Expression:

@@ -29,6 +29,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
     SetPredicate,
     UnaryPredicate,
+    VariantField,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
 from iceberg_pyspark.spark.portable.portable_target import ALIAS, PortableTarget, column_of
@@ -168,8 +169,12 @@ def _sure(target: PortableTarget, part: Predicate, alias: str | None) -> Predica
     return None
 
 
-def _own_name(target: PortableTarget, column: str, alias: str | None) -> str | None:
+def _own_name(
+    target: PortableTarget, column: str | VariantField, alias: str | None
+) -> str | None:
     """Return the table's own name of a column of a condition, or None if it is not surely one."""
+    if isinstance(column, VariantField):
+        return None
     if any(_same(target, f.name, ALIAS) for f in target.schema.fields):
         return None
     first, _, rest = column.partition(".")

@@ -76,7 +76,7 @@ def test_changed_rows_are_read_everywhere(
     table.append(pa.Table.from_pylist(rows, arrow))
     oracle.sql(f"INSERT INTO {of_java} SELECT * FROM {name}")
     source = pa.Table.from_pylist(
-        [{"id": i, "v": 100 + i, "p": "b", "n": None} for i in (3, 8, 50, 51, None)], arrow
+        [{"id": i, "v": 100 + (i or 0), "p": "b", "n": None} for i in (3, 8, 50, 51, None)], arrow
     )
     oracle.spark.createDataFrame(
         [(i, 100 + (i or 0), "b", None) for i in (3, 8, 50, 51, None)],
