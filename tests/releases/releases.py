@@ -19,8 +19,12 @@ RELEASES = (
 """For Spark 4.0, the first and the last release stand for the releases between them."""
 
 LACKING = {
-    **{release: {"schema_evolution", "orc_zones"} for release in RELEASES if release < "4.1"},
-    **{release: {"orc_zones"} for release in RELEASES if release.startswith("4.1.")},
+    **{
+        release: {"schema_evolution", "orc_zones", "changelog"}
+        for release in RELEASES
+        if release < "4.1"
+    },
+    **{release: {"orc_zones", "changelog"} for release in RELEASES if release.startswith("4.1.")},
 }
 """Internals that a release lacks, by their names in `IcebergPyInternals`; other releases have all.
 """

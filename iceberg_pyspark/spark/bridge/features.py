@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
+    CHANGELOG,
     DELETION_VECTORS,
     DIRECT_WRITE,
     EXTENSIONS,
@@ -234,6 +235,13 @@ STREAM_WRITES = Feature(
     internals=("stream_epoch",),
     otherwise="they are refused; write each batch in foreachBatch, with txn-app-id and txn-version",
 )
+CHANGE_FEEDS = Feature(
+    name="change feeds: CHANGES of a table, and read.changes",
+    modules=(CHANGELOG,),
+    internals=("changelog",),
+    otherwise="read the metadata table changes, which is a stream too",
+    log_level=logging.INFO,
+)
 CLOSED_CATALOGS = Feature(
     name="catalogs closed by uninstall()",
     internals=("open_catalogs",),
@@ -265,6 +273,7 @@ FEATURES = (
     NEW_SESSIONS,
     VIEWS,
     STREAM_WRITES,
+    CHANGE_FEEDS,
     CLOSED_CATALOGS,
 )
 

@@ -4,8 +4,8 @@ If a release of Spark lacks classes for one module, the others still compile; `f
 replacements. The class in front of a session's parser is generated: the methods of the parser
 interface differ between releases, so it has those of the installed release. All methods delegate,
 except the methods that parse statements. A `java.lang.reflect.Proxy` cannot be used: parsers throw
-checked exceptions that the interface does not declare. The catalog's method for CREATE TABLE ...
-LIKE is generated too, for releases that have its types.
+checked exceptions that the interface does not declare. The catalog's methods for CREATE TABLE ...
+LIKE and for change feeds are generated too, for releases that have their types.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ FORMAT_NAME = "format_name"
 ICEBERG_NAME = "iceberg_name"
 """The same format under the name `iceberg`, if no connector has registered that name."""
 
+CHANGELOG = "changelog"
+"""Change feeds of tables, for Spark 4.2 and newer."""
+
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     FILE_SIZES: (CORE,),
@@ -90,6 +93,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     EXTENSIONS: (CORE,),
     FORMAT_NAME: (CORE,),
     ICEBERG_NAME: (CORE, FORMAT_NAME),
+    CHANGELOG: (CORE,),
 }
 """Each module with the modules whose classes its sources use; those stand before the module."""
 
@@ -97,8 +101,9 @@ REQUIRED_CLASSES: Mapping[str, str] = {
     RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
     GOOGLE_FILES: "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
     AZURE_FILES: "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
+    CHANGELOG: "org.apache.spark.sql.connector.catalog.Changelog",
 }
-"""By module: a class that Spark's own jars lack; without the class, the module is left out."""
+"""By module: a class that Spark's own jars may lack; without the class, it is left out."""
 
 FILES_THAT_LAST = frozenset(
     (
@@ -201,7 +206,7 @@ def generated_source(module: str, loader: Any) -> str:
 def generator_text(module: str) -> str:
     """Return, as text, what besides its sources determines the content of a module's jar."""
     if module in _GENERATORS:
-        return inspect.getsource(_GENERATORS[module]) + _LIKE_CLASS + _LIKE_METHOD
+        return inspect.getsource(_GENERATORS[module]) + _CATALOG_CLASS + str(_CATALOG_METHODS)
     return " ".join(FORMATS.get(module, ()))
 
 
@@ -267,30 +272,41 @@ def _methods(interface: Any) -> Iterator[str]:
 
 
 _TABLE_CATALOG = "org.apache.spark.sql.connector.catalog.TableCatalog"
-_LIKE_CLASS = """
+_CATALOG_CLASS = """
 /** Made for one release of Spark: see java_modules.py. */
-class IcebergPyLikeCatalog extends IcebergPyCatalog {{
-{method}
+class IcebergPyCatalogOfRelease extends IcebergPyCatalog {{
+{methods}
 }}
 """
-_LIKE_METHOD = """
+_CATALOG_METHODS = {
+    "createTableLike": """
   public Table createTableLike(
       Identifier identifier, org.apache.spark.sql.connector.catalog.TableInfo like, Table source)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     checkPlain(identifier, like.columns(), like.constraints());
     return createTable(identifier, like);
-  }"""
+  }""",
+    "loadChangelog": """
+  public org.apache.spark.sql.connector.catalog.Changelog loadChangelog(Identifier identifier,
+      org.apache.spark.sql.connector.catalog.ChangelogContext context,
+      CaseInsensitiveStringMap options) throws NoSuchTableException {
+    return (org.apache.spark.sql.connector.catalog.Changelog)
+        changelog(identifier, context, options);
+  }
+  /** Name the read options by which feeds differ. */
+  public java.util.Set changelogStateOptionKeys() { return java.util.Set.of("branch"); }""",
+}
 
 
-def _like_source(loader: Any) -> str:
-    """Return the class `IcebergPyLikeCatalog`; only Spark 4.3 and later call its method."""
-    methods = loader.loadClass(_TABLE_CATALOG).getMethods()
-    has_like = any(m.getName() == "createTableLike" for m in methods)
-    return _LIKE_CLASS.format(method=_LIKE_METHOD if has_like else "")
+def _catalog_source(loader: Any) -> str:
+    """Return the class `IcebergPyCatalogOfRelease`, with the methods that the release calls."""
+    names = {m.getName() for m in loader.loadClass(_TABLE_CATALOG).getMethods()}
+    methods = [text for name, text in _CATALOG_METHODS.items() if name in names]
+    return _CATALOG_CLASS.format(methods="".join(methods))
 
 
 _GENERATORS: Mapping[str, Callable[[Any], str]] = {
-    CORE: _like_source,
+    CORE: _catalog_source,
     EXTENSIONS: _parser_source,
 }
 """By module: the function that generates its additional source."""

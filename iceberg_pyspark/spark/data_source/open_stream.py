@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spark.options.stream_options import StreamOptions
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.change_feed.change_stream import ChangeStream
+from iceberg_pyspark.table.change_feed.changelog_range import FORMS, feed_columns
 from iceberg_pyspark.table.metadata_tables.changes_table import describing_columns
 from iceberg_pyspark.table.reading.append_stream import AppendStream
 from iceberg_pyspark.table.reading.snapshot_stream import SnapshotStream
@@ -23,7 +24,17 @@ from iceberg_pyspark.table.reading.stream_scan import scan_of_batch, scan_of_str
 from iceberg_pyspark.table.reading.table_scan import TableScan
 from iceberg_pyspark.table.table_storage import table_io
 
+APPENDS = "appends"
+
 Kind = TypeVar("Kind", AppendStream, ChangeStream)
+
+
+def no_stream(name: str) -> InvalidRequestError:
+    """Return the error for a metadata table that is read as a stream."""
+    return InvalidRequestError(
+        f"{name} is a metadata table, which is no stream: read it with spark.read, in a "
+        "foreachBatch if need be; of the metadata tables, changes is a stream"
+    )
 
 
 @dataclass(kw_only=True)
@@ -38,8 +49,13 @@ class OpenStream:
     """The table as it was last loaded."""
 
     load: Callable[[], LoadedTable]
-    has_changes: bool = False
-    """Whether the stream is one of all changes, and not of appended rows."""
+    kind: str = APPENDS
+    """Which rows the stream has: appended ones, `changes`, or one of Spark's change feeds."""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the stream has deleted rows too."""
+        return self.kind != APPENDS
 
     def refresh(self) -> None:
         """Load the table again; raise `TableRecreatedError` if another one has its name."""
@@ -79,7 +95,7 @@ class OpenStream:
         """Return a scan with the columns of a batch of changes, and the stream that plans it."""
         self._prepare(end)
         stream = self._of(ChangeStream)
-        columns = describing_columns(self.schema).fields
+        columns = self.described().fields
         scan = scan_of_stream(
             stream,
             self.schema,
@@ -88,6 +104,13 @@ class OpenStream:
             ),
         )
         return scan, stream
+
+    def described(self) -> Schema:
+        """Return the columns that describe a change, of a stream that is not of appended rows."""
+        if self.kind not in FORMS:
+            return describing_columns(self.schema)
+        table = self.loaded_table
+        return feed_columns(str(table.identifier), table.metadata, self.schema)
 
     def _prepare(self, end: StreamOffset) -> None:
         """Load the table again if a batch ends after what is known of it."""

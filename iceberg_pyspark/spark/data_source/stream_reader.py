@@ -27,6 +27,7 @@ from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset, re
 if TYPE_CHECKING:
     # Executors import this module to run `read` and plan no batches.
     from iceberg_pyspark.spark.data_source.open_stream import OpenStream
+    from iceberg_pyspark.table.metadata_tables.changes_table import ChangeScanTask, ComparedChanges
     from iceberg_pyspark.table.reading.stream_rules import BatchLimits
     from iceberg_pyspark.table.reading.table_scan import TableScan
 
@@ -38,7 +39,7 @@ _BEGIN = "begin"
 class StreamPartition(InputPartition):
     """A Spark partition of a batch; `changed` replaces what the reader had when it was made."""
 
-    group: ScanTaskGroup
+    group: ScanTaskGroup | ChangeScanTask | ComparedChanges
     changed: tuple[ScanContext, FileIO] | None
 
 
@@ -82,11 +83,20 @@ class IcebergStreamReader(DataSourceStreamReader):
                 self._at = last
             if first == last:
                 return []
-            scan = self._open.scan(first, last, lambda *_: self._context.projection)
+            scan, groups = self._planned(first, last)
             changed = None
             if scan.context != self._context or self._open.loaded_table.config != self._config:
                 changed = (scan.context, scan.io)
-            return [StreamPartition(group, changed) for group in scan.plan_groups()]
+            return [StreamPartition(group, changed) for group in groups]
+
+    def _planned(
+        self, first: StreamOffset, last: StreamOffset
+    ) -> tuple[TableScan, Sequence[ScanTaskGroup | ChangeScanTask | ComparedChanges]]:
+        if not self._open.has_changes:
+            scan = self._open.scan(first, last, lambda *_: self._context.projection)
+            return scan, scan.plan_groups()
+        scan, changes = self._open.changes(last, lambda *_: self._context.projection)
+        return scan, changes.plan(first, last).change_tasks()
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition, on an executor."""
@@ -95,7 +105,17 @@ class IcebergStreamReader(DataSourceStreamReader):
         with worker_step():
             context, io = partition.changed or (self._context, self._io)
             to_spark = compile_to_spark(context.projection)
-            for batch in read_group(context, partition.group, io):
+            group = partition.group
+            if isinstance(group, ScanTaskGroup):
+                batches = read_group(context, group, io)
+            else:
+                # Executors that read appended rows need less.
+                from iceberg_pyspark.table.change_feed.net_changes import (  # noqa: PLC0415
+                    net_change_rows,
+                )
+
+                batches = net_change_rows(context).read(io, group, context.projection)
+            for batch in batches:
                 yield to_spark(batch)
 
     @property

@@ -21,10 +21,9 @@ from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.change_feed.net_changes import NetChangeRows
+from iceberg_pyspark.table.change_feed.net_changes import NetChangeRows, net_change_rows
 from iceberg_pyspark.table.metadata_tables.changes_table import (
     ChangePlan,
-    ChangeRows,
     ChangeScanTask,
     ComparedChanges,
 )
@@ -52,9 +51,7 @@ def changes_parts(
     tasks: list[ChangeScanTask | ComparedChanges] = [*plan.in_part, *plan.compared]
     if tasks:
         projection = scan.context.projection
-        columns = scan.context.schemas[0]
-        reader = NetChangeRows(rows=ChangeRows(context=scan.context), columns=columns)
-        rows = _ChangedRows(reader, scan.io, projection)
+        rows = _ChangedRows(net_change_rows(scan.context), scan.io, projection)
         frame = python_tasks(bridge, tasks, rows, to_spark_schema(projection))
         count = row_count([one.task for t in tasks for one in t.tasks])
         parts.append(Part(plan=bridge.scans.with_statistics(bridge.analyse(frame), count)))

@@ -182,6 +182,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_exists, _of_catalogs(CatalogCallbacks.table_exists)),
         _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
         _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
+        _row(Operations.changelog_load, _of_catalogs(CatalogCallbacks.changelog_load)),
         _row(Operations.view_load, _of_catalogs(CatalogCallbacks.view_load)),
         _row(Operations.view_describe, _of_catalogs(CatalogCallbacks.view_describe)),
         _row(Operations.views_list, _of_catalogs(CatalogCallbacks.views_list)),

@@ -60,7 +60,9 @@ from iceberg_pyspark.spark.rows.spark_types import (
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.table.metadata_tables.changes_table import describing_columns
+from iceberg_pyspark.table.change_feed.change_stream import NET
+from iceberg_pyspark.table.change_feed.changelog_range import FORMS, check_row_ids, feed_columns
+from iceberg_pyspark.table.metadata_tables.changes_table import RAW, describing_columns
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
 from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
@@ -151,7 +153,7 @@ def _plan_table(
     session: BridgeSession, state: TableState, definition: ScanDefinition
 ) -> PlannedScan:
     struct = struct_from_json(definition.schema)
-    if state.metadata_table == CHANGES:
+    if state.metadata_table in (CHANGES, *FORMS):
         return _plan_changes(session, state, struct, definition)
     if state.metadata_table is not None:
         rows = metadata_table(
@@ -219,8 +221,11 @@ def _plan_changed_batch(
         start,
         end,
         predicate=scan.context.predicate,
-        of_changes=inclusive_predicate_of(condition, describing_columns(stream.schema)),
+        of_changes=inclusive_predicate_of(condition, stream.described()),
+        form=FORMS.get(stream.kind, NET),
     )
+    if stream.kind in FORMS:
+        check_row_ids(changes.table, changes.metadata, plan.snapshots)
     config = stream.loaded_table.config
     parts = changes_parts(session.spark, session.bridge, scan, plan, _key(definition), config)
     return _planned_scan(session, parts, ())
@@ -234,11 +239,13 @@ def _plan_changes(
 ) -> PlannedScan:
     loaded_table, io = state.loaded_table, session.io_of(state, definition.table.locations)
     metadata, condition = loaded_table.metadata, _all_of(definition)
-    described = describing_columns(metadata.current_schema)
-    columns = Schema(fields=(*metadata.current_schema.fields, *described.fields))
+    name, schema = str(loaded_table.identifier), metadata.current_schema
+    form = FORMS.get(state.metadata_table or "")
+    described = describing_columns(schema) if form is None else feed_columns(name, metadata, schema)
+    columns = Schema(fields=(*schema.fields, *described.fields))
     scan = _prune(
         scan_table(
-            str(loaded_table.identifier),
+            name,
             metadata,
             io,
             projection=lambda _: project_with_hidden_columns(columns, struct, metadata),
@@ -251,7 +258,10 @@ def _plan_changes(
         selector=state.selector,
         predicate=scan.context.predicate,
         of_changes=inclusive_predicate_of(condition, described),
+        form=form or RAW,
     )
+    if form is not None:
+        check_row_ids(name, metadata, plan.snapshots)
     parts = changes_parts(
         session.spark, session.bridge, scan, plan, _key(definition), loaded_table.config
     )

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.bridge.protocol.stream_messages import (
     StreamPending,
     StreamPlace,
 )
-from iceberg_pyspark.spark.data_source.open_stream import OpenStream
+from iceberg_pyspark.spark.data_source.open_stream import APPENDS, OpenStream, no_stream
 from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.options.option_values import with_location_settings
@@ -30,10 +30,12 @@ from iceberg_pyspark.spark.options.stream_options import (
     parse_stream_options,
 )
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.table.change_feed.changelog_range import FORMS
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.stream_offsets import read_offset
-from iceberg_pyspark.table.reading.stream_rules import NO_LIMITS
+from iceberg_pyspark.table.reading.stream_rules import NO_LIMITS, StreamRules
 
 _log = get_logger(__name__)
 
@@ -41,13 +43,12 @@ _log = get_logger(__name__)
 def stream_open(sessions: BridgeSessions, request: StreamOpen) -> StreamHandle:
     """Open the stream of a query; raise `InvalidRequestError` for what is no stream."""
     options = parse_stream_options(request.options)
-    has_changes = False
     if request.handle is None:
-        load = _load_by_options(request)
+        load, kind = _load_by_options(request)
     else:
         load, options = _load_of_catalog(sessions, request.handle, options)
-        has_changes = sessions.state(request.handle).metadata_table == CHANGES
-    if has_changes:
+        kind = sessions.state(request.handle).metadata_table or APPENDS
+    if kind != APPENDS:
         check_options_of_changes(request.options)
 
     def load_restricted() -> LoadedTable:
@@ -59,7 +60,7 @@ def stream_open(sessions: BridgeSessions, request: StreamOpen) -> StreamHandle:
         options=options,
         loaded_table=loaded_table,
         load=load_restricted,
-        has_changes=has_changes,
+        kind=kind,
     )
     return StreamHandle(stream=sessions.streams.add(stream))
 
@@ -113,9 +114,11 @@ def _load_of_catalog(
 ) -> tuple[Callable[[], LoadedTable], StreamOptions]:
     state = sessions.state(handle)
     name = state.loaded_table.identifier
-    if state.metadata_table not in (None, CHANGES):
-        raise _no_stream(f"{name}.{state.metadata_table}")
-    if state.selector != SnapshotSelector(branch=state.selector.branch):
+    if state.metadata_table in FORMS:
+        options = _begin_of_feed(state, options)
+    elif state.metadata_table not in (None, CHANGES):
+        raise no_stream(f"{name}.{state.metadata_table}")
+    elif state.selector != SnapshotSelector(branch=state.selector.branch):
         raise InvalidRequestError(
             f"table {name}: a stream reads the table or one of its branches, and not a tag or an "
             "earlier snapshot; use the option stream-from-snapshot to begin after one"
@@ -124,20 +127,36 @@ def _load_of_catalog(
     return lambda: catalog.load_table(name), replace(options, branch=state.selector.branch)
 
 
-def _load_by_options(request: StreamOpen) -> Callable[[], LoadedTable]:
+def _begin_of_feed(state: TableState, options: StreamOptions) -> StreamOptions:
+    """Return the options with the beginning of a feed's range."""
+    name, selector = state.loaded_table.identifier, state.selector
+    if selector.end_snapshot_id is not None:
+        raise InvalidRequestError(
+            f"table {name}: a stream of changes has no end; leave the ending version or timestamp "
+            "out, and use Trigger.AvailableNow to end at the newest snapshot"
+        )
+    if selector.start_snapshot_id is None:
+        return options
+    if options.rules != StreamRules():
+        raise InvalidRequestError(
+            f"table {name}: the stream has a starting version or timestamp, and another beginning "
+            "by stream-from-snapshot or stream-from-timestamp; keep one"
+        )
+    return replace(options, rules=StreamRules(from_snapshot=str(selector.start_snapshot_id)))
+
+
+def _load_by_options(request: StreamOpen) -> tuple[Callable[[], LoadedTable], str]:
+    """Return the function that loads the table of the options, and the kind of the stream."""
     table = parse_table_options(request.options)
     catalog, identifier = find_table(table)
+    kind = APPENDS
     try:
         load_table(catalog, identifier, table)
     except NotFoundError:
-        if table_of_metadata_table(identifier) is not None:
-            raise _no_stream(str(identifier)) from None
-        raise
-    return lambda: load_table(catalog, identifier, table)
-
-
-def _no_stream(name: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"{name} is a metadata table, which is no stream: read it with spark.read, in a "
-        "foreachBatch if need be; of the metadata tables, changes is a stream"
-    )
+        metadata_table = table_of_metadata_table(identifier)
+        if metadata_table is None:
+            raise
+        identifier, kind = metadata_table
+        if kind != CHANGES:
+            raise no_stream(table.table) from None
+    return lambda: load_table(catalog, identifier, table), kind

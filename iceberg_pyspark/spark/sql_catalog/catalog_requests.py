@@ -58,6 +58,7 @@ from iceberg_pyspark.spark.bridge.protocol.catalog_messages import (
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.table_messages import (
+    ChangelogLoad,
     DropResult,
     StagedAbort,
     StagedCommit,
@@ -114,6 +115,11 @@ from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import WAP_ENABLED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.table.change_feed.changelog_range import (
+    ChangelogRange,
+    feed_of,
+    selector_of_range,
+)
 from iceberg_pyspark.table.commits.create_table import (
     create_table,
     new_table_properties,
@@ -199,6 +205,31 @@ class CatalogCallbacks:
                 loaded_table=loaded_table,
                 selector=selector,
                 by_session=by_session,
+            )
+        )
+
+    def changelog_load(self, request: ChangelogLoad) -> TableDefinition:
+        """Return the change feed of a table."""
+        loaded_table = load_for_query(self.catalog(request.catalog), _identifier(request))
+        wanted = ChangelogRange(
+            start_version=request.start_version,
+            end_version=request.end_version,
+            start_time_us=request.start_time_us,
+            end_time_us=request.end_time_us,
+            start_inclusive=request.start_inclusive,
+            end_inclusive=request.end_inclusive,
+        )
+        feed = feed_of(
+            loaded_table,
+            deduplication=request.deduplication,
+            compute_updates=request.compute_updates,
+        )
+        return self._definition(
+            TableState(
+                catalog=request.catalog,
+                loaded_table=loaded_table,
+                selector=selector_of_range(loaded_table, wanted, request.branch),
+                metadata_table=feed,
             )
         )
 

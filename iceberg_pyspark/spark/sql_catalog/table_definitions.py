@@ -27,6 +27,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
 from iceberg_pyspark.spec.transforms import VoidTransform, transform_text
 from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.change_feed.changelog_range import FORMS, feed_columns
 from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.reading.metadata_aggregates import distinct_counts
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
@@ -39,6 +40,16 @@ def table_definition(handle: str, catalog: str, state: TableState) -> TableDefin
     if name is None:
         selected_snapshot = select_snapshot(loaded_table.metadata, state.selector)
         return definition_of_snapshot(handle, catalog, loaded_table, selected_snapshot)
+    if name in FORMS:
+        metadata, identifier = loaded_table.metadata, str(loaded_table.identifier)
+        described = feed_columns(identifier, metadata, metadata.current_schema)
+        columns = Schema(fields=(*metadata.current_schema.fields, *described.fields))
+        return TableDefinition(
+            handle=handle,
+            name=f"{catalog}.{identifier}",
+            schema=to_spark_schema(columns).json(),
+            size_in_bytes=UNKNOWN_TOTAL,
+        )
     rows = metadata_table(loaded_table, table_io(loaded_table), name, selector=state.selector)
     return TableDefinition(
         handle=handle,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.table.metadata_tables.changes_table import ChangePlan
+from iceberg_pyspark.table.metadata_tables.changes_table import ChangeForm, ChangePlan
 from iceberg_pyspark.table.reading.snapshot_stream import Backlog, SnapshotStream
 from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset
 from iceberg_pyspark.table.reading.stream_rules import (
@@ -22,6 +22,7 @@ from iceberg_pyspark.table.reading.stream_rules import (
 )
 
 _EVERY_ROW = AlwaysTrue()
+NET = ChangeForm(compares=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +65,9 @@ class ChangeStream(SnapshotStream):
         *,
         predicate: Predicate = _EVERY_ROW,
         of_changes: Predicate = _EVERY_ROW,
+        form: ChangeForm = NET,
     ) -> ChangePlan:
-        """Return the plan of the changes between two offsets; see `ChangePlan` for predicates."""
+        """Return the plan of the changes between two offsets; see `ChangePlan` for arguments."""
         snapshots: list[Snapshot] = []
         if end != START:
             last = self.metadata.snapshot_by_id.get(end.snapshot_id)
@@ -82,7 +84,7 @@ class ChangeStream(SnapshotStream):
             snapshots[::-1],
             predicate=predicate,
             of_changes=of_changes,
-            compares=True,
+            form=form,
         )
 
     def backlog(self, offset: StreamOffset) -> Backlog:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from iceberg_pyspark.planning.scan_tasks import ScanContext
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -17,6 +18,11 @@ from iceberg_pyspark.table.metadata_tables.changes_table import (
     ComparedChanges,
 )
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
+
+
+def net_change_rows(context: ScanContext) -> NetChangeRows:
+    """Return the reader of the rows of a scan."""
+    return NetChangeRows(rows=ChangeRows(context=context), columns=context.schemas[0])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,6 +119,22 @@ def describing_columns(schema: Schema) -> Schema:
     return Schema(fields=tuple(f for f in columns if f.name not in names))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeForm:
+    """How a plan shows changes: the texts of their types, and whether copied rows are left out.
+
+    If it `compares`, snapshots that both delete and insert are in `ChangePlan.compared`, and not
+    in `files` and `in_part`.
+    """
+
+    insert: str = "INSERT"
+    delete: str = "DELETE"
+    compares: bool = False
+
+
+RAW = ChangeForm()
+
+
 class ChangePlan:
     """The plan of the changes that snapshots of one lineage made; `snapshots` is newest first.
 
@@ -136,22 +152,20 @@ class ChangePlan:
         *,
         predicate: Predicate = _EVERY_ROW,
         of_changes: Predicate = _EVERY_ROW,
-        compares: bool = False,
+        form: ChangeForm = RAW,
     ) -> None:
-        """Plan with `predicate` bound to the table's schema, `of_changes` to a change's columns.
-
-        With `compares`, rows that a snapshot only copied are left out: snapshots that both delete
-        and insert are in `compared`, and not in `files` and `in_part`.
-        """
+        """Plan with `predicate` bound to the table's schema, `of_changes` to a change's columns."""
         self._io = io
         self._metadata = metadata
         self._table = table
-        changing = [s for s in reversed(snapshots) if s.operation != "replace"]
-        self._changing = list(enumerate(changing))
+        self.snapshots = [s for s in reversed(snapshots) if s.operation != "replace"]
+        """The snapshots that change rows, the oldest first."""
+
+        self._changing = list(enumerate(self.snapshots))
         self._times_us = commit_times_us(metadata, snapshots[0].snapshot_id) if snapshots else {}
         self._predicate = predicate
         self._of_changes = of_changes
-        self._compares = compares
+        self._form = form
         self.metrics: Collection[int] = ()
         """The columns for which entries include metrics, in addition to the predicate's columns."""
 
@@ -172,7 +186,7 @@ class ChangePlan:
             comparison = _SnapshotComparison(
                 self._sides_of(snapshot), inserts=inserts, deletes=deletes
             )
-            if self._compares:
+            if self._form.compares:
                 compared = comparison.compared(snapshot.sequence_number)
                 if compared:
                     self.compared += compared
@@ -203,13 +217,13 @@ class ChangePlan:
     def _both_changes(self, ordinal: int, snapshot: Snapshot) -> tuple[RowChange, RowChange]:
         """Return what a snapshot inserts and what it deletes."""
         inserts = RowChange(
-            type="INSERT",
+            type=self._form.insert,
             ordinal=ordinal,
             snapshot_id=snapshot.snapshot_id,
             sequence_number=snapshot.sequence_number,
             time_us=self._times_us[snapshot.snapshot_id],
         )
-        return inserts, replace(inserts, type="DELETE")
+        return inserts, replace(inserts, type=self._form.delete)
 
     def _is_wanted(self, change: RowChange) -> bool:
         return bool(evaluate(self._of_changes, change.values()))

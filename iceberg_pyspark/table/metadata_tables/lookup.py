@@ -20,6 +20,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes_table import (
+    RAW,
+    ChangeForm,
     ChangePlan,
     ChangeRows,
     changes_schema,
@@ -162,6 +164,7 @@ def plan_of_changes(
     selector: SnapshotSelector | None = None,
     predicate: Predicate,
     of_changes: Predicate,
+    form: ChangeForm = RAW,
 ) -> ChangePlan:
     """Return the plan of the metadata table `changes`; see `ChangePlan` for the predicates."""
     return ChangePlan(
@@ -171,6 +174,7 @@ def plan_of_changes(
         changing_snapshots(loaded_table, selector),
         predicate=predicate,
         of_changes=of_changes,
+        form=form,
     )
 
 

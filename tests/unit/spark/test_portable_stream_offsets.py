@@ -257,6 +257,28 @@ def test_a_metadata_table_is_no_stream(tmp_path: Path) -> None:
         reader_of(f"{table.location}#files")
 
 
+@pytest.mark.parametrize("has_limits", [True, False])
+def test_changes_are_read_once_whatever_crashes(tmp_path: Path, has_limits: bool) -> None:
+    table = new_table(tmp_path, "t")
+    table.append(rows(0, 1, 2))
+    limits = {"streaming-max-files-per-micro-batch": "1"}
+    query = Query({"path": f"{table.location}#changes", **limits}, has_limits=has_limits)
+    assert query.trigger(crashes=True)
+    assert query.ids == [0, 1, 2]
+    table.overwrite(rows(0, 2, 5))
+    table.append(rows(3))
+    query.start()
+    assert query.trigger()
+    assert query.ids == [0, 1, 2, 1, 5]
+    assert query.trigger(crashes=True)
+    assert query.ids == [0, 1, 2, 1, 5, 3]
+    assert not query.trigger()
+    names = ["id", "_change_type", "_change_ordinal", "_commit_snapshot_id"]
+    assert query.schema.names == names
+    with pytest.raises(InvalidRequestError, match="has no meaning for a stream of changes"):
+        reader_of(f"{table.location}#changes", **{"streaming-overwrite-mode": "skip"})
+
+
 def test_only_the_columns_of_the_schema_are_read(tmp_path: Path) -> None:
     table = new_table(tmp_path, "t")
     table.append(rows(7))

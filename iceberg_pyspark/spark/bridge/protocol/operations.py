@@ -83,6 +83,9 @@ class Operations:
     table_load = BridgeOperation(
         "table.load", table_messages.TableLoad, table_messages.TableDefinition
     )
+    changelog_load = BridgeOperation(
+        "changelog.load", table_messages.ChangelogLoad, table_messages.TableDefinition
+    )
     table_select = BridgeOperation(
         "table.select", table_messages.TableSelect, table_messages.TableDefinition
     )

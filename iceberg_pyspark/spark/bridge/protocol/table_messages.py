@@ -149,6 +149,20 @@ class TableLoad(TableRequest, frozen=True, kw_only=True):
     """The branch that the session writes to for an audit (write-audit-publish)."""
 
 
+class ChangelogLoad(TableRequest, frozen=True, kw_only=True):
+    """The request for the change feed of a table, in Spark's terms; bounds may be absent."""
+
+    branch: str | None
+    start_version: str | None
+    end_version: str | None
+    start_time_us: int | None
+    end_time_us: int | None
+    start_inclusive: bool
+    end_inclusive: bool
+    deduplication: str
+    compute_updates: bool
+
+
 class TableSelect(Request, frozen=True, kw_only=True):
     """The request for a loaded table with the snapshots that read options select."""
 

@@ -22,8 +22,7 @@ from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import NoSuchSnapshotError
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS, COMMIT_COLUMNS, LINEAGE
 from iceberg_pyspark.table.change_feed.change_stream import ChangeStream
-from iceberg_pyspark.table.change_feed.net_changes import NetChangeRows
-from iceberg_pyspark.table.metadata_tables.changes_table import ChangeRows
+from iceberg_pyspark.table.change_feed.net_changes import net_change_rows
 from iceberg_pyspark.table.reading.stream_offsets import StreamOffset, read_offset
 from iceberg_pyspark.table.reading.stream_rules import BatchLimits, StreamRules
 from iceberg_pyspark.table.reading.stream_scan import scan_of_stream
@@ -237,7 +236,7 @@ class Streamed:
             self.at = read_offset(stream.initial().json())
         schema = replace(table.schema, fields=(*table.schema.fields, *COLUMNS))
         scan = scan_of_stream(stream, table.schema, lambda _: schema)
-        reader = NetChangeRows(rows=ChangeRows(context=scan.context), columns=table.schema)
+        reader = net_change_rows(scan.context)
         while (end := stream.next(self.at, limits=limits)) is not None:
             tasks = stream.plan(self.at, end).change_tasks()
             batches = [b for t in tasks for b in reader.read(table.io, t, schema)]

@@ -31,7 +31,7 @@ public class IcebergPyInternals {
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
         "parquet_readers", "orc_readers", "orc_zones", "parquet_writer", "session_parser",
-        "session_extensions", "views", "stream_epoch"};
+        "session_extensions", "views", "stream_epoch", "changelog"};
     for (int i = 0; i < names.length; i++) reasons.put(names[i], problem(names[i], session));
     return reasons;
   }
@@ -60,6 +60,7 @@ public class IcebergPyInternals {
         epochField();
         activeStreams();
       }
+      if (name.equals("changelog")) classNamed(CHANGELOG);
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
         analysisRules(session == null ? (Class) Analyzer.class
@@ -304,6 +305,27 @@ public class IcebergPyInternals {
             "epochId");
     field.setAccessible(true);
     return field;
+  }
+
+  // ---- changelog: the change feed that Spark asks a catalog for
+
+  private static final String CHANGELOG = "org.apache.spark.sql.connector.catalog.Changelog";
+
+  /** Call `IcebergPyChangelog.of`, whose class a release may lack. */
+  static Object changelog(Object[] arguments) {
+    try {
+      Method[] all = classNamed("IcebergPyChangelog").getMethods();
+      for (int i = 0; i < all.length; i++)
+        if (all[i].getName().equals("of")) return all[i].invoke(null, arguments);
+      throw new NoSuchMethodException("IcebergPyChangelog.of");
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new IcebergPyUnsupportedFeatureException("table " + arguments[2]
+          + ": this release of Spark has another change feed than the ones that are known (" + e
+          + "); read the metadata table changes");
+    }
   }
 
   // ---- open_catalogs: the catalogs that a session has loaded

@@ -136,6 +136,12 @@ class IcebergPyCatalog
         .tableLoad(handle, levels(identifier), identifier.name(), null, null, null)
         .handle();
   }
+  /** Return the change feed of a table; arguments and result are classes of Spark 4.2 and newer. */
+  Object changelog(Identifier identifier, Object context, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    return IcebergPyInternals.changelog(
+        new Object[] {handle, levels(identifier), identifier.name(), context, options});
+  }
   public boolean tableExists(Identifier identifier) {
     if (IcebergPyRequests.tableExists(handle, levels(identifier), identifier.name()).exists())
       return true;

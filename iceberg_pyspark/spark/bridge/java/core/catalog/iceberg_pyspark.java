@@ -28,7 +28,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * own catalog: an Iceberg table has precedence, any other table is Spark's, and a namespace may be
  * in both catalogs.
  */
-public class iceberg_pyspark extends IcebergPyLikeCatalog implements CatalogExtension {
+public class iceberg_pyspark extends IcebergPyCatalogOfRelease implements CatalogExtension {
   /** Spark's own catalog; null for a catalog of another name. */
   private CatalogPlugin spark;
 

@@ -56,6 +56,16 @@ class IcebergPyRequests {
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "version", version, "timestamp_us", timestampUs, "wap_branch", wapBranch})));
   }
+  static IcebergPyTableDefinition changelogLoad(String catalog, List namespace, String name,
+      String branch, String startVersion, String endVersion, Number startTimeUs, Number endTimeUs,
+      boolean startInclusive, boolean endInclusive, String deduplication, boolean computeUpdates) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("changelog.load",
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
+            name, "branch", branch, "start_version", startVersion, "end_version", endVersion,
+            "start_time_us", startTimeUs, "end_time_us", endTimeUs, "start_inclusive",
+            Boolean.valueOf(startInclusive), "end_inclusive", Boolean.valueOf(endInclusive),
+            "deduplication", deduplication, "compute_updates", Boolean.valueOf(computeUpdates)})));
+  }
   static IcebergPyTableDefinition tableSelect(String handle, Map options) {
     return new IcebergPyTableDefinition(IcebergPyBridge.call("table.select",
         IcebergPyBridge.arguments(new Object[] {"handle", handle, "options", options})));
