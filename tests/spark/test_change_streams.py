@@ -232,6 +232,17 @@ def test_the_query_reads_only_its_columns_and_filters(
 
 
 @pytest.mark.nightly
+def test_changes_of_the_format(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    create(spark, name, 2, "merge-on-read")
+    spark.sql(f"delete from {name} where id = 1")
+    stream = spark.readStream.format("iceberg-py").load(f"{name}.changes")
+    run = read_available(stream.select("id", "_change_type"), tmp_path)
+    assert rows_in(run.batches) == sorted([*((i, I) for i in range(8)), (1, D)])
+    spark.sql(f"delete from {name} where id = 2")
+    assert read_available(stream.select("id"), tmp_path).batches == [[(2,)]]
+
+
+@pytest.mark.nightly
 def test_options_without_a_meaning_for_changes_are_refused(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:

@@ -118,15 +118,15 @@ def selector_of_range(
     if wanted.end_time_us is not None:
         last = wanted.end_time_us - (not wanted.end_inclusive)
         chosen = [s for s in chosen if times_us[s.snapshot_id] <= last]
-    if not chosen:
-        head_id = lineage[-1].snapshot_id
-        return SnapshotSelector(branch=branch, start_snapshot_id=head_id)
-    if any(s.sequence_number == 0 for s in chosen):
+    if any(s.sequence_number == 0 for s in (lineage[-1], *chosen)):
         raise InvalidRequestError(
             f"table {table.identifier}: snapshots of format version 1 have no sequence number, "
             "which is the version in a change feed; begin after them, or read the metadata table "
             "changes"
         )
+    if not chosen:
+        head_id = lineage[-1].snapshot_id
+        return SnapshotSelector(branch=branch, start_snapshot_id=head_id)
     has_end = wanted.end_version is not None or wanted.end_time_us is not None
     return SnapshotSelector(
         branch=branch,
