@@ -85,6 +85,19 @@ def test_versions_that_are_not_known_are_refused() -> None:
         versions(table, start_time_us=first_ms * 1000)
 
 
+def test_snapshots_without_sequence_numbers_are_refused() -> None:
+    table = a_table(2)
+    old, new = table.snapshots
+    for snapshots, begin in (((old, new), "0"), ((old,), "1")):
+        first = (replace(old, sequence_number=0), *snapshots[1:])
+        main = replace(table.metadata.refs["main"], snapshot_id=snapshots[-1].snapshot_id)
+        metadata = replace(table.metadata, snapshots=first, refs={"main": main})
+        metadata = replace(metadata, current_snapshot_id=main.snapshot_id)
+        loaded = replace(table.loaded, metadata=metadata)
+        with pytest.raises(InvalidRequestError, match="version 1 have no sequence number"):
+            selector_of_range(loaded, ChangelogRange(start_version=begin), None)
+
+
 def test_a_branch_has_versions_of_its_own() -> None:
     table = a_table(2)
     table.manage_snapshots().create_branch("b").commit()
