@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
+from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.metadata_columns import POS
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
@@ -40,6 +45,9 @@ from iceberg_pyspark.table.row_level.row_target import Files, RowTarget
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows, unite
 
 _log = get_logger(__name__)
+
+_COPIES_AT_ONCE = 4
+"""The number of files that are copied at once; each takes the memory of a row group."""
 
 
 class RowOperation(Protocol):
@@ -73,10 +81,10 @@ class PlannedChanges:
 
 
 def change_batch(
-    op: Op, columns: Mapping[str, pa.Array], path: str | None = None, count: int | None = None
+    op: Op, columns: Mapping[str, pa.Array], path: str | None = None
 ) -> pa.RecordBatch:
     """Return rows with one operation; `columns` has the values, and `_pos` the positions if any."""
-    rows = len(next(iter(columns.values()))) if count is None else count
+    rows = len(next(iter(columns.values())))
     positions = columns.get(POS.name) if path is not None else None
     file = pa.DictionaryArray.from_arrays(
         pa.nulls(rows, pa.int32()) if path is None else np.zeros(rows, np.int32),
@@ -158,11 +166,7 @@ class RowChanger:
             rows = unite([first])
             rows.check_single_matches(target.name)
             if rewrites and rows.removed_positions:
-                rest = carry_out(
-                    context, _remaining(target, files, rows), io, partition_id=1, task_id=0
-                )
-                written_files.add(rest.data_files)
-                rows = _with_rest(rows, rest)
+                rows = _with_rest(target, context, files, rows, written_files)
             row_changes = row_changes_of(rows, whole.values(), target.name, metadata, io)
             touched_files = {**{p: files[p] for p in rows.removed_positions}, **whole}
             if not touched_files and not rows.data_files:
@@ -205,11 +209,44 @@ class RowChanger:
         return committed, replace(row_changes, snapshot_id=snapshot.snapshot_id)
 
 
-def _remaining(target: RowTarget, files: Files, rows: TouchedRows) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the touched files that no change removes, as copies."""
-    tasks = [files[path] for path in rows.removed_positions]
-    for path, batch in target.all_of(tasks):
-        kept = _without(batch, rows.removed_positions[path])
+def _with_rest(
+    target: RowTarget,
+    context: WriteContext,
+    files: Files,
+    rows: TouchedRows,
+    written_files: WrittenFiles,
+) -> TouchedRows:
+    """Copy the rows of the touched files that no change removes.
+
+    Each file is copied to a file of its own, so that the new files have as narrow bounds.
+    """
+
+    def copied(number: int, path: str) -> TaskChanges:
+        remaining = _remaining(target, files[path], rows.removed_positions[path])
+        copies = carry_out(context, remaining, target.io, partition_id=number, task_id=0)
+        written_files.add(copies.data_files)
+        return copies
+
+    # the block ends when all copies are written or have failed
+    with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy-rows") as pool:
+        try:
+            paths = list(rows.removed_positions)
+            # with the context of this thread, files are synced together
+            contexts = [copy_context() for _ in paths]
+            runs = pool.map(lambda c, *args: c.run(copied, *args), contexts, count(1), paths)
+            rest = unite(runs)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return replace(
+        rows, data_files=rows.data_files + rest.data_files, counts={**rows.counts, **rest.counts}
+    )
+
+
+def _remaining(target: RowTarget, task: ScanTask, removed: BitMap64) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that no change removes, as copies."""
+    for _, batch in target.all_of([task]):
+        kept = _without(batch, removed)
         if kept.num_rows:
             yield change_batch(Op.COPY, columns_of(kept))
 
@@ -221,9 +258,3 @@ def _without(batch: pa.RecordBatch, removed: BitMap64) -> pa.RecordBatch:
     first, last = int(positions[0]), int(positions[-1])
     is_removed = positions_mask(removed, first, last - first + 1)[positions - first]
     return batch.filter(pa.array(~is_removed)) if is_removed.any() else batch
-
-
-def _with_rest(rows: TouchedRows, rest: TaskChanges) -> TouchedRows:
-    return replace(
-        rows, data_files=rows.data_files + rest.data_files, counts={**rows.counts, **rest.counts}
-    )
