@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
+from iceberg_pyspark import install
 from iceberg_pyspark.changes.changes import AddEncryptionKey
 from iceberg_pyspark.changes.changes_json import update_to_json
 from iceberg_pyspark.spec.encryption import encryption_key
@@ -86,3 +88,49 @@ def test_java_understands_the_update_of_a_key(oracle: Oracle) -> None:
     text = json.dumps(update_to_json(AddEncryptionKey(key)))
     parser = oracle.jvm.org.apache.iceberg.MetadataUpdateParser
     assert json.loads(parser.toJson(parser.fromJson(text))) == json.loads(text)
+
+
+@pytest.fixture
+def lake(oracle: Oracle, java_folder: Path) -> Iterator[None]:
+    """Install our catalog `lake` on the tables of `java_keys`."""
+    conf = {
+        "spark.sql.catalog.lake": "iceberg_pyspark",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(java_folder / "wh"),
+        **{f"spark.sql.catalog.lake.{k}": v for k, v in key_properties(java_folder).items()},
+    }
+    for key, value in conf.items():
+        oracle.spark.conf.set(key, value)
+    session = install(oracle.spark)
+    assert session.is_native
+    yield
+    session.uninstall()
+
+
+@pytest.mark.nightly
+def test_both_change_one_table_in_spark(oracle: Oracle, java_folder: Path, lake: None) -> None:
+    theirs, ours = "java_keys.d.both", "lake.d.both"
+    oracle.sql(
+        f"create table {theirs} (id bigint, v string) tblproperties('format-version'='3', "
+        "'encryption.key-id'='keyB', 'write.delete.mode'='merge-on-read', "
+        "'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read')"
+    )
+    for number, (one, other) in enumerate([(theirs, ours), (ours, theirs)]):
+        first = number * 1000
+        oracle.sql(f"insert into {one} select id, 'secret' || id from range({first}, {first + 99})")
+        oracle.sql(f"delete from {other} where id % 10 = 3")
+        oracle.sql(f"update {one} set v = 'secret again' where id % 10 = 4")
+        oracle.sql(
+            f"merge into {other} a using (select explode(array(5L, {5000 + number}L)) id) b "
+            "on a.id = b.id when matched then update set v = 'secret merged' "
+            "when not matched then insert (id, v) values (b.id, 'secret new')"
+        )
+        assert oracle.table_rows(ours) == oracle.table_rows(theirs)
+    oracle.sql(
+        "call lake.system.rewrite_data_files('d.both', options => map('rewrite-all', 'true'))"
+    )
+    oracle.sql("call lake.system.rewrite_manifests('d.both')")
+    assert oracle.table_rows(ours) == oracle.table_rows(theirs)
+    oracle.sql("call java_keys.system.rewrite_data_files('d.both')")
+    assert oracle.table_rows(ours) == oracle.table_rows(theirs)
+    assert files_with(java_folder / "wh" / "d" / "both", ["secret", "PAR1"]) == []
