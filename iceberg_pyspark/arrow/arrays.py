@@ -63,6 +63,18 @@ def runs_of(array: pa.RunEndEncodedArray) -> tuple[Longs, pa.Array]:
     return ends.astype(np.int64), array.values.slice(first, count)
 
 
+def used_part(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return the array with only the part of the dictionary that its indices span."""
+    bounds = pc.min_max(array.indices)
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is None:
+        first, last = 0, -1
+    return pa.DictionaryArray.from_arrays(
+        pc.subtract(array.indices, pa.scalar(first, array.indices.type)),
+        array.dictionary.slice(first, last + 1 - first),
+    )
+
+
 def with_children(
     array: pa.Array, target: pa.DataType, children: Sequence[pa.Array], *, nulls: bool = True
 ) -> pa.Array:

@@ -88,6 +88,13 @@ class Schema:
         return {name: field_id for field_id, name in self.name_by_id.items()}
 
     @cached_property
+    def _names_by_lower_name(self) -> Mapping[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for name in self.id_by_name:
+            names.setdefault(name.lower(), []).append(name)
+        return names
+
+    @cached_property
     def parent_by_id(self) -> Mapping[int, int]:
         """The id of the enclosing field, by nested field id; top-level fields are absent."""
         parents: dict[int, int] = {}
@@ -116,7 +123,7 @@ class Schema:
         """
         field_id = self.id_by_name.get(name)
         if case_sensitive is False or (case_sensitive is None and field_id is None):
-            matches = [n for n in self.id_by_name if n.lower() == name.lower()]
+            matches = self._names_by_lower_name.get(name.lower(), [])
             if len(matches) > 1:
                 raise InvalidRequestError(
                     f"column '{name}' is ambiguous: {' and '.join(map(repr, matches))} differ only "

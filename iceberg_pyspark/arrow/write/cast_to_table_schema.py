@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import children_of, runs_of, with_children
+from iceberg_pyspark.arrow.arrays import children_of, runs_of, used_part, with_children
 from iceberg_pyspark.arrow.arrow_schemas import (
     constant_array,
     has_required_below,
@@ -213,7 +213,7 @@ class _Plan:
             inner = self.convert(source.value_type, type_, target, path)
             if _is_decodable(source.value_type):
                 return lambda a: inner(a.dictionary_decode())
-            return lambda a: inner(a.dictionary).take(a.indices)
+            return lambda a: _by_dictionary(used_part(a), inner)
         if isinstance(source, pa.RunEndEncodedType):
             inner = self.convert(source.value_type, type_, target, path)
             return lambda a: _by_runs(a, inner)
@@ -308,6 +308,10 @@ def _is_decodable(values: pa.DataType) -> bool:
     t = pa.types
     encoded = t.is_string_view(values) or t.is_binary_view(values) or t.is_run_end_encoded(values)
     return not (encoded or t.is_nested(values))
+
+
+def _by_dictionary(array: pa.DictionaryArray, convert: ArrayFunction) -> pa.Array:
+    return convert(array.dictionary).take(array.indices)
 
 
 def _by_runs(array: pa.RunEndEncodedArray, convert: ArrayFunction) -> pa.Array:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import Longs, children_of, runs_of
+from iceberg_pyspark.arrow.arrays import Longs, children_of, runs_of, used_part
 from iceberg_pyspark.arrow.arrow_schemas import is_binary_like, is_text_like
 from iceberg_pyspark.arrow.formats.data_file_formats import DataFileWriter
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
@@ -367,6 +367,7 @@ def plain_size(array: pa.Array) -> int:
     if isinstance(array, pa.ExtensionArray):
         return plain_size(array.storage)
     if isinstance(array, pa.DictionaryArray):
+        array = used_part(array)
         indices = array.indices.drop_null().to_numpy()
         return len(array) + int(_value_sizes(array.dictionary)[indices].sum())
     if isinstance(array, pa.RunEndEncodedArray):

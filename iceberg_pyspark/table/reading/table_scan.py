@@ -423,7 +423,10 @@ def projection_of(
         if metadata_column is not None and name not in by_name:
             fields.append(metadata_column)
             continue
-        fields.extend(schema.select([name], case_sensitive=case_sensitive).fields)
+        f = schema.find(name, case_sensitive=case_sensitive)
+        if f.field_id in schema.parent_by_id:
+            (f,) = schema.select([name], case_sensitive=case_sensitive).fields
+        fields.append(f)
     field_by_id: dict[int, NestedField] = {}
     for f in fields:
         if f.field_id in field_by_id and field_by_id[f.field_id] != f:
