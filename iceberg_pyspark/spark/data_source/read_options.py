@@ -162,9 +162,8 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Return the read options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
-    _refuse_unknown(
-        values, "unknown read option", _ALL_OF_READS | _OF_THE_PACKAGE, (), also=_WRITE | _STREAM
-    )
+    unnamed = _WRITE | _STREAM | _OF_THE_PACKAGE
+    _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=unnamed)
     for flag in (_LOCALITY, *_FLAGS_OF_CATALOG_TABLES):
         flag.of(values)
     as_of = _AS_OF_TIMESTAMP.of(values)

@@ -61,7 +61,7 @@ class PortableOperation(ABC):
 
     @abstractmethod
     def changes(self, target: PortableTarget, rows: DataFrame, mode: Mode) -> DataFrame:
-        """Return the changes of the target's rows (`change_task.py`)."""
+        """Return the changes of the target's rows (`table/row_level/change_task.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,9 +169,7 @@ def _sure(target: PortableTarget, part: Predicate, alias: str | None) -> Predica
     return None
 
 
-def _own_name(
-    target: PortableTarget, column: str | VariantField, alias: str | None
-) -> str | None:
+def _own_name(target: PortableTarget, column: str | VariantField, alias: str | None) -> str | None:
     """Return the table's own name of a column of a condition, or None if it is not surely one."""
     if isinstance(column, VariantField):
         return None

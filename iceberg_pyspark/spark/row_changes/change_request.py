@@ -52,7 +52,7 @@ class PinnedRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """A write of changed rows (`change_task.py`) to the table at a pinned metadata file.
+    """A write of rows for `table/row_level/change_task.py` to the table at a pinned metadata file.
 
     `filter` is a bound predicate as JSON, which the rows fulfil that matter to the operation; None:
     any row may. `rewritten_files`

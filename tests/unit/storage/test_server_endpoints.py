@@ -217,7 +217,7 @@ def test_each_storage_property_says_whether_it_is_an_address_or_a_credential() -
 
     Those that a server cannot send (`test_server_properties.py`) are neither.
     """
-    unsent = ("storage.", "fsspec.", "hf.")
+    unsent = ("storage.", "fsspec.", "hf.", "encryption.", "kms.")
     prefixes = "|".join(re.escape(p) for p in STORAGE_PREFIXES if p not in unsent)
     names = {
         name.rstrip(".")

@@ -9,7 +9,7 @@ import org.apache.parquet.schema.Type;
 
 /**
  * Finds the columns for path and position: by their field ids, or by name in a file without any
- * ids, as arrow/formats/file_fields.py does.
+ * ids, as arrow/file_fields.py does.
  */
 class IcebergPyPositionColumns {
   final PrimitiveType path;
