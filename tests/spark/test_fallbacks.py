@@ -12,7 +12,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from iceberg_pyspark.spark.bridge.features import FEATURES, ORC_ZONES
+from iceberg_pyspark.spark.bridge.features import CHANGE_FEEDS, FEATURES, ORC_ZONES
 from tests.amounts import FULL_WORK
 from tests.releases.first_steps import STEPS
 from tests.support.spark_sessions import run_python, spark_environment
@@ -201,6 +201,6 @@ def test_doctor_names_the_read_path() -> None:
     options = dict(re.split(r" {2,}", line, maxsplit=1) for line in lines[3:])
     assert list(options) == [feature.name for feature in FEATURES]
     release = tuple(int(n) for n in pyspark.__version__.split(".")[:2])
-    lacks = [] if release >= (4, 2) else [ORC_ZONES.name]
+    lacks = [] if release >= (4, 2) else [ORC_ZONES.name, CHANGE_FEEDS.name]
     assert [name for name, status in options.items() if status != "native"] == lacks
     assert done.returncode == (1 if lacks else 0)
