@@ -17,7 +17,6 @@ from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
 from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
-from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
@@ -49,7 +48,12 @@ from iceberg_pyspark.table.commits.commit import (
     builds_on,
     commit_steps,
 )
-from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
+from iceberg_pyspark.table.commits.commit_files import (
+    OverwriteMode,
+    commit_action,
+    snapshot_of_write,
+    write_action,
+)
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import write_rows
@@ -414,12 +418,7 @@ class Table(EditableTable, RowStream):
             with WrittenFiles(self.io, files) as written_files:
                 action = write_action(self._loaded_table, files, mode, branch=branch)
                 self._commit(action, options, written_files)
-        ref = self.refs.get(branch)
-        head = None if ref is None else self.metadata.snapshot(ref.snapshot_id)
-        if head is not None and head.has_value(WRITE_ID, write_id):
-            return head
-        # another commit was next
-        return next(s for s in reversed(self.snapshots) if s.has_value(WRITE_ID, write_id))
+        return snapshot_of_write(self.metadata, branch, write_id)
 
     def _commit(
         self,

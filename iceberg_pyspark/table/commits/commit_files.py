@@ -19,13 +19,15 @@ from iceberg_pyspark.changes.snapshot_changes import (
     OverwritePartitions,
     SnapshotAction,
 )
+from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit import (
     SYSTEM_CLOCK,
@@ -75,6 +77,16 @@ def commit_action(
     return commit_steps(
         catalog, table, [*before, step], written_files=written_files, start=start, clock=clock
     )
+
+
+def snapshot_of_write(metadata: TableMetadata, branch: str, write_id: str) -> Snapshot:
+    """Return the snapshot that a write has just committed to a branch."""
+    ref = metadata.refs.get(branch)
+    head = None if ref is None else metadata.snapshot(ref.snapshot_id)
+    if head is not None and head.has_value(WRITE_ID, write_id):
+        return head
+    # another commit was next
+    return next(s for s in reversed(metadata.snapshots) if s.has_value(WRITE_ID, write_id))
 
 
 def write_action(

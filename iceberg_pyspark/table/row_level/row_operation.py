@@ -22,7 +22,6 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
@@ -33,7 +32,7 @@ from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together
 from iceberg_pyspark.table.commits.commit import Clock
-from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_files import commit_action, snapshot_of_write
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.whole_files import select_files
@@ -201,11 +200,7 @@ class RowChanger:
                 written_files=written_files,
                 clock=self.clock,
             )
-        snapshot = next(
-            s
-            for s in reversed(committed.metadata.snapshots)
-            if s.has_value(WRITE_ID, target.write_id)
-        )
+        snapshot = snapshot_of_write(committed.metadata, target.branch, target.write_id)
         return committed, replace(row_changes, snapshot_id=snapshot.snapshot_id)
 
 

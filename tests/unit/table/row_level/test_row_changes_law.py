@@ -25,6 +25,7 @@ from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from tests.amounts import WORK
+from tests.support.deleted_rows import delete_keys
 
 Row = dict[str, Any]
 
@@ -151,6 +152,7 @@ class Model:
     keys: list[str]
     columns: list[str]
     rows: list[Row] = field(default_factory=list)
+    defaults: Row = field(default_factory=dict)
 
     def has_key_of(self, row: Row, other: Row) -> bool:
         return all(
@@ -159,7 +161,7 @@ class Model:
         )
 
     def new_row(self, values: Row) -> Row:
-        return {**dict.fromkeys(self.columns), **values, "_row_id": None}
+        return {**dict.fromkeys(self.columns), **self.defaults, **values, "_row_id": None}
 
     def delete(self, condition: Condition) -> RowChanges:
         kept = [r for r in self.rows if not condition.test(r, None)]
@@ -278,6 +280,7 @@ class History:
                     "p": PARTS,
                     "v": LITTLE,
                     "w": [None, "w1", "w2"],
+                    "x": ["x1"],
                     "flag": [True, False],
                 }
                 row[name] = self.of(options[name])
@@ -314,6 +317,32 @@ class History:
     def delete(self) -> None:
         condition = self.of(FILTERS)
         self.check(self.table.delete(condition.text), self.model.delete(condition))
+
+    def delete_by_equality(self) -> None:
+        """Delete rows by an equality delete file, as streaming writers do."""
+        if self.version < 2 or any(spec.fields for spec in self.table.metadata.partition_specs):
+            return
+        number = self.of([0, 1, 2])
+        delete_keys(self.table, "v", [number])
+        self.model.rows = [r for r in self.model.rows if r["v"] != number]
+        self.check(None, None)
+
+    def compact(self) -> None:
+        self.table.maintenance().rewrite_data_files(options={"rewrite-all": True})
+        self.check(None, None)
+
+    def evolve(self) -> None:
+        """Change the partitioning, or rename a column and back, or add one with a default."""
+        if len(self.table.metadata.partition_specs) == 1:
+            self.table.update_spec().add_field("v", "truncate[2]").commit()
+        elif self.version >= 3 and "x" not in self.model.columns:
+            self.table.update_schema().add_column("x", "string", default="d").commit()
+            self.model.columns.append("x")
+            self.types["x"] = pa.string()
+            for row in self.model.rows:
+                row["x"] = "d"
+            self.model.defaults["x"] = "d"
+        self.check(None, None)
 
     def values(self, choices: Mapping[str, list[Value]]) -> dict[str, Value]:
         names = self.draw(st.lists(st.sampled_from(sorted(choices)), min_size=1, unique=True))
@@ -433,11 +462,14 @@ def values_of(names: Sequence[str]) -> Callable[[Row], tuple[Any, ...]]:
     return lambda row: tuple(plain(row[n]) for n in names)
 
 
-OPERATIONS = ["append", "append", "delete", "update", "upsert", "upsert", "merge", "merge"]
+OPERATIONS = [
+    *("append", "append", "delete", "update", "upsert", "upsert", "merge", "merge"),
+    *("delete_by_equality", "compact", "evolve"),
+]
 
 
 def modes() -> Iterator[tuple[int, str]]:
-    for version in (1, 2, 3):
+    for version in (1, 2, 3, 4):
         for mode in ("copy-on-write", "merge-on-read"):
             if version > 1 or mode == "copy-on-write":
                 yield version, mode
