@@ -31,7 +31,8 @@ def test_a_wrong_type_is_one_sentence(spark: SparkSession, lake: ice.IcebergSess
     functions = [f for f in functions if f.__name__ not in ("sql", "procedure_run")]
     assert len(functions) > 40
     frame = spark.table("lake.db.t")
-    assert findings(functions, {"merge_into.source": frame, "df": frame}) == []
+    right = {"upsert.source": frame, "upsert.keys": ["id"], "merge_into.source": frame, "df": frame}
+    assert findings(functions, right) == []
     assert spark.table("lake.db.t").count() == 2
     with pytest.raises(ice.errors.InvalidRequestError, match="install: spark: expected a Spark"):
         ice.install(None)  # type: ignore[arg-type]

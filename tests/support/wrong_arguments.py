@@ -28,7 +28,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     (1.5, "float"),
     ("x", f"{TEXT}|Type"),
     (b"x", "bytes"),
-    (("db", 1), "tuple$"),
+    (("db", 1), r"tuple$|tuple\[str, int\]"),
     ([1], r"(Sequence|Collection)\[int\]"),
     (["x"], r"(Sequence|Collection|Iterable)\[str\]"),
     ([{"a": 1}], r"\[Mapping\[str, (int|object)"),
