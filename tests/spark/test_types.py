@@ -11,10 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType as SparkLong
+from pyspark.sql.types import StructField
+from pyspark.sql.types import StructType as StructTypeOfSpark
 
 from iceberg_pyspark import load_catalog
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -33,6 +36,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Type,
@@ -225,6 +229,65 @@ def test_a_type_without_a_spark_type_is_refused_by_its_column(tmp_path: Path) ->
     with pytest.raises(UnsupportedFeatureError, match=r"column 's\.ns' has type timestamp_ns"):
         read_by_steps(tmp_path / "t")
     assert read_by_steps(tmp_path / "t", {"columns": "id, u"}).rows == []
+
+
+@pytest.mark.parametrize(
+    ("nanos_as", "shown", "values"),
+    [
+        ("long", "bigint", [-1, 1_767_225_600_000_000_999]),
+        (
+            "truncated",
+            "timestamp_ntz",
+            [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2026, 1, 1)],
+        ),
+    ],
+)
+def test_nanoseconds_are_read_as_the_option_says(
+    tmp_path: Path, nanos_as: str, shown: str, values: list[Any]
+) -> None:
+    def inner(field_id: int) -> StructType:
+        z = NestedField(field_id=field_id, name="z", type=TimestamptzNsType())
+        return StructType((z,))
+
+    schema = Schema(
+        fields=(
+            NestedField(field_id=1, name="id", type=LongType()),
+            NestedField(field_id=2, name="ns", type=TimestampNsType()),
+            NestedField(field_id=3, name="s", type=inner(4)),
+            NestedField(field_id=5, name="l", type=ListType(element_id=6, element_type=inner(7))),
+        )
+    )
+    table = load_catalog("none", type="memory").create_table(
+        str(tmp_path / "t"), schema, properties={"format-version": "3"}
+    )
+    arrow = to_arrow_schema(table.schema)
+    numbers = [-1, 1_767_225_600_000_000_999, None]
+    times = pa.array(numbers, pa.timestamp("ns"))
+    zoned = pa.StructArray.from_arrays(
+        [times.cast(pa.timestamp("ns", "UTC"))], fields=list(arrow.field("s").type)
+    )
+    lists = pa.ListArray.from_arrays([0, 1, 1, 3], zoned).cast(arrow.field("l").type)
+    table.append(pa.table([pa.array([0, 1, 2]), times, zoned, lists], schema=arrow))
+    read = read_by_steps(tmp_path / "t", {"nanos-as": nanos_as})
+    assert read.schema["ns"].dataType.simpleString() == shown
+    rows = read.table.sort_by("id").to_pylist()
+    assert [r["ns"] for r in rows] == [*values, None]
+    utc = [v if isinstance(v, int) else v.replace(tzinfo=dt.timezone.utc) for v in values]
+    assert [r["s"]["z"] for r in rows] == [*utc, None]
+    assert [[e["z"] for e in r["l"]] for r in rows] == [utc[:1], [], [utc[1], None]]
+    some = read_by_steps(
+        tmp_path / "t", {"nanos-as": nanos_as, "filter": "ns > '2000-01-01'"}, read.schema
+    )
+    assert [r["id"] for r in some.table.to_pylist()] == [1]
+    hidden = StructTypeOfSpark([*read.schema.fields[:2], StructField("_pos", SparkLong(), False)])
+    positions = read_by_steps(tmp_path / "t", {"nanos-as": nanos_as}, hidden).table
+    assert positions.column("_pos").to_pylist() == [0, 1, 2]
+    assert positions.column("ns").to_pylist() == [*values, None]
+
+
+def test_other_words_for_nanoseconds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match=r"nanos-as.*long or truncated or refused"):
+        read_by_steps(tmp_path / "t", {"nanos-as": "string"})
 
 
 def test_intervals_are_refused_when_writing(spark: SparkSession, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from iceberg_pyspark.spark.data_source.read_options import (
 )
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table, load_table_at
+from iceberg_pyspark.spark.rows.nanoseconds import with_shown_nanos, with_stored_nanos
 from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
@@ -91,15 +92,18 @@ class ReadJob:
 
     def schema(self) -> StructType:
         """Return the schema of the rows that will be read."""
-        return to_spark_schema(self._scan().context.projection)
+        return self._shown(self._scan().context.projection)
 
     def reader(self, schema: StructType) -> IcebergReader:
         """Return a reader; with a user-given schema, a reader of only its columns."""
         self.options.require_batch()
         scan = self._scan()
-        if to_spark_schema(scan.context.projection) != schema:
+        if self._shown(scan.context.projection) != schema:
             scan = self._scan_with_hidden_columns(schema)
-        return IcebergReader(scan)
+        return IcebergReader(scan, self.options.nanos_as)
+
+    def _shown(self, projection: Schema) -> StructType:
+        return to_spark_schema(with_shown_nanos(projection, self.options.nanos_as))
 
     def scan_of(self, required_schema: StructType) -> TableScan:
         """Return a scan of some columns of `schema()` or of a user-given schema."""
@@ -121,9 +125,13 @@ class ReadJob:
     def _scan_with_hidden_columns(self, required_schema: StructType) -> TableScan:
         """Return a scan of columns of the table, including hidden columns."""
         metadata = self.loaded_table.metadata
-        return self._scan(
-            lambda schema: project_with_hidden_columns(schema, required_schema, metadata)
-        )
+
+        def projection(schema: Schema) -> Schema:
+            shown = with_shown_nanos(schema, self.options.nanos_as)
+            projected = project_with_hidden_columns(shown, required_schema, metadata)
+            return with_stored_nanos(projected, schema)
+
+        return self._scan(projection)
 
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
         pinned = self.options.pinned

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast, get_args
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.options.option_values import (
     BETWEEN_SNAPSHOTS,
+    choice_option,
     flag_option,
     list_items,
     lower_names,
@@ -32,6 +34,7 @@ from iceberg_pyspark.spark.row_changes.change_request import (
     TABLE_CALL,
     PinnedRead,
 )
+from iceberg_pyspark.spark.rows.nanoseconds import NanosAs
 from iceberg_pyspark.spark.write.write_options import (
     OPTIONS,
     PREFIXES,
@@ -66,6 +69,7 @@ _PLANNING = {
     SPLIT_OPEN_FILE_COST.name: number_option("file-open-cost", 0),
 }
 _LOCALITY = flag_option("locality", False)
+_NANOS_AS = choice_option("nanos-as", *get_args(NanosAs))
 _FLAGS_OF_CATALOG_TABLES = (
     flag_option("preserve-data-grouping", False),
     flag_option("preserve-data-ordering", False),
@@ -81,6 +85,7 @@ READ_OPTIONS = frozenset(
     {
         *_CHOOSING_ROWS,
         *("branch", _LOCALITY.name, _CASE_SENSITIVE.name, _VERIFY_CHECKSUMS.name),
+        _NANOS_AS.name,
         *(option.name for option in _PLANNING.values()),
     }
 )
@@ -119,6 +124,7 @@ class ReadOptions:
     call: str | None
     read_properties: Mapping[str, str]
     case_sensitive: bool
+    nanos_as: NanosAs = "refused"
     of_streams: tuple[str, ...] = ()
     """The options that have a meaning for a stream only."""
 
@@ -188,6 +194,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),
         of_streams=tuple(sorted(STREAM_OPTIONS & values.keys())),
+        nanos_as=cast("NanosAs", _NANOS_AS.of(values) or "refused"),
     )
 
 

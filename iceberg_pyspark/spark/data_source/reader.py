@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from iceberg_pyspark.arrow.read.read_task import read_group
 from iceberg_pyspark.planning.scan_tasks import ScanTaskGroup
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
+from iceberg_pyspark.spark.rows.nanoseconds import NanosAs, compile_shown_nanos, with_shown_nanos
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class TaskGroupPartition(InputPartition):
 class IcebergReader(DataSourceReader):
     """A reader of one pinned snapshot of a table."""
 
-    def __init__(self, scan: TableScan) -> None:
+    def __init__(self, scan: TableScan, nanos_as: NanosAs = "refused") -> None:
         self._plan: Plan | None = None
         if scan.planner is not None:
             # The server's answer may contain the credentials that tasks read with.
@@ -43,6 +44,7 @@ class IcebergReader(DataSourceReader):
         self._scan: TableScan | None = scan
         self._context = scan.context
         self._io = scan.io
+        self._nanos_as = nanos_as
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors need the scan context, but not the table's metadata.
@@ -59,6 +61,8 @@ class IcebergReader(DataSourceReader):
         if not isinstance(partition, TaskGroupPartition):
             return
         with worker_step():
-            to_spark = compile_to_spark(self._context.projection)
+            projection = self._context.projection
+            show_nanos = compile_shown_nanos(projection, self._nanos_as)
+            to_spark = compile_to_spark(with_shown_nanos(projection, self._nanos_as))
             for batch in read_group(self._context, partition.group, self._io):
-                yield to_spark(batch)
+                yield to_spark(show_nanos(batch))

@@ -175,6 +175,11 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
         raise UnsupportedFeatureError(
             f"column '{path}' has type {type_}, for which Spark has no type here; select the "
             "other columns, in format iceberg-py with the option columns='a,b,...'"
+            + (
+                ", or read it there with the option nanos-as"
+                if isinstance(type_, ice.TimestampNsType | ice.TimestamptzNsType)
+                else ""
+            )
         )
     return make()
 

@@ -110,7 +110,7 @@ def test_no_file_with_a_matching_row_is_skipped(
     )
     objects = variants_from_objects([{"a": v} for v in values])
     present = [v for v in values if v is not None]
-    bounds = {}
+    bounds: dict[str, Any] = {}
     if present and len({type(v) for v in present}) == 1 and type(present[0]) is not str:
         for name, end in (("lower_bounds", min(present)), ("upper_bounds", max(present))):
             names = FieldNames.sorted([b"$['a']"])

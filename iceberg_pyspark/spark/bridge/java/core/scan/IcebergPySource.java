@@ -11,6 +11,7 @@ class IcebergPySource {
     if (IcebergPyBridge.callback == null || !IcebergPyInternals.isPythonTable(relation.table()))
       return false;
     return relation.table().name().equalsIgnoreCase("iceberg-py")
+        && relation.options().get("nanos-as") == null
         && !"false".equalsIgnoreCase(relation.options().get("native"));
   }
   /**
