@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.display import quoted
-from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.errors import ConcurrentChangeError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.portable.format_table import FormatTable
@@ -32,7 +32,11 @@ from iceberg_pyspark.spark.write.resolved_write import snapshot_of_transaction
 from iceberg_pyspark.spec.metadata_columns import FILE as FILE_COLUMN
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.snapshots import MAIN
-from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES, ROW_LEVEL_DISTRIBUTION
+from iceberg_pyspark.spec.table_properties import (
+    COMMIT_NUM_RETRIES,
+    ROW_LEVEL_DISTRIBUTION,
+    WAP_ENABLED,
+)
 from iceberg_pyspark.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -73,6 +77,7 @@ def run_portably(
         now = check_same_table(loaded, request.table.load())
         target = PortableTarget(table=request.table, loaded=now, branch=request.branch or MAIN)
         target.check()
+        _check_no_audit(request.table.spark, now)
         if request.transaction is not None:
             done = snapshot_of_transaction(now.metadata, *request.transaction)
             if done is not None:
@@ -84,6 +89,18 @@ def run_portably(
             if tries > COMMIT_NUM_RETRIES.of(now.metadata.properties):
                 raise
             _log.info("%s of %s runs again: %s", operation.name, target.name, e)
+
+
+def _check_no_audit(spark: SparkSession, loaded: LoadedTable) -> None:
+    """Raise `UnsupportedFeatureError` if the session writes to a branch or stages snapshots."""
+    if not WAP_ENABLED.of(loaded.metadata.properties):
+        return
+    for name in ("spark.wap.id", "spark.wap.branch"):
+        if spark.conf.get(name, None) is not None:
+            raise UnsupportedFeatureError(
+                f"table {loaded.identifier}: {name} is set, but the format iceberg-py does not see "
+                "settings of sessions; unset it, and name a branch by the argument branch"
+            )
 
 
 @dataclass(frozen=True)
@@ -197,6 +214,11 @@ def _key(target: PortableTarget, f: PartitionField) -> Column | None:
 @contextmanager
 def cached(source: DataFrame) -> Iterator[bool]:
     """Cache a source for the block; yield whether that is possible in this session."""
+    level = source.storageLevel
+    if level.useMemory or level.useDisk or level.useOffHeap:
+        # It is the user's, who may need it later.
+        yield True
+        return
     try:
         source.persist()
     except PySparkException as e:

@@ -113,8 +113,8 @@ class PortableTarget:
             filter=filter,
             data_files=None if data_files is None else tuple(data_files),
         )
-        hidden = (FILE, POS, *self.lineage)
-        names = [f.name for f in (*self.schema.fields, *hidden)]
+        # No file has a column of type unknown.
+        names = [*self.columns.names, *(f.name for f in (FILE, POS, *self.lineage))]
         options = {
             PINNED: pinned.text(),
             "columns": ", ".join(quoted(name) for name in names),
