@@ -92,7 +92,7 @@ def _print(
     snapshot_id: int | None = None,
     keep: Callable[[Mapping[str, Any]], bool] = lambda row: True,
 ) -> None:
-    """Print a metadata table: all columns in JSON, else only `columns`."""
+    """Print a metadata table: all columns in JSON, else only those of `columns` that it has."""
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
     from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - the same
         SnapshotSelector,
@@ -102,7 +102,9 @@ def _print(
     selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
     metadata_table = invocation.table(table).metadata_table(name, selector=selector)
     if columns is not None and not invocation.output.as_json:
-        metadata_table = metadata_table.select(metadata_table.schema.select(columns))
+        # without a partition spec there is no column `partition`
+        shown = [c for c in columns if c in metadata_table.schema.id_by_name]
+        metadata_table = metadata_table.select(metadata_table.schema.select(shown))
     schema = metadata_table.schema
     batches = metadata_table.to_batches()
     rows = [row for batch in batches for row in rows_of(batch, schema) if keep(row)]

@@ -71,6 +71,10 @@ def test_metadata_tables(run: Run, table: ice.Table) -> None:
     assert {f["content"] for f in run("files", "db.t", "--json").json} == {0}
     assert len(run("files", "db.t", "--snapshot-id", str(first.snapshot_id)).lines) == 3
     assert run("files", "db.t", "--history", "--snapshot-id", "1").code == 2
+    run("create", "table", "db.whole", "--schema", "id INT")
+    assert run("files", "db.whole").text.split() == [
+        *("content", "file_path", "record_count", "file_size_in_bytes")
+    ]
     snapshots = run("snapshots", "db.t", "--json").json
     assert [s["snapshot_id"] for s in snapshots] == [first.snapshot_id, second.snapshot_id]
     assert snapshots[0]["summary"]["added-records"] == "2"
