@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -59,8 +59,6 @@ from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import write_rows
 from iceberg_pyspark.table.commits.transaction import EditableTable, Transaction
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.health.health_report import DEFAULT_TOP, TableHealth, examine
-from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.inspection import Inspection
 from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
@@ -80,8 +78,11 @@ from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperati
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.verify.findings import TableVerification
-from iceberg_pyspark.table.verify.verification import verify_table
+
+if TYPE_CHECKING:  # most programs only read and write: the other modules are imported when used
+    from iceberg_pyspark.table.health.health_report import TableHealth
+    from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
+    from iceberg_pyspark.table.verify.findings import TableVerification
 
 _OWN_MS = 500
 """How long after its own commit a lone writer commits again without reloading the table."""
@@ -624,9 +625,13 @@ class Table(EditableTable, RowStream):
             progress=progress,
             case_sensitive=self.case_sensitive,
         )
+        from iceberg_pyspark.table.maintenance.table_maintenance import (  # noqa: PLC0415
+            TableMaintenance,
+        )
+
         return TableMaintenance(table, after_commit=self._is_now)
 
-    def health(self, *, top: int = DEFAULT_TOP, list_storage: bool = False) -> TableHealth:
+    def health(self, *, top: int = 20, list_storage: bool = False) -> TableHealth:
         """Return a health report from metadata and manifests, with the gains of maintenance.
 
         The report has files by size, deletes, the `top` partitions by bytes and by files, snapshots
@@ -634,6 +639,8 @@ class Table(EditableTable, RowStream):
         storage is listed for orphan files only with `list_storage`. Memory holds only a few
         integers per file.
         """
+        from iceberg_pyspark.table.health.health_report import examine  # noqa: PLC0415
+
         return examine(
             self._catalog,
             self._loaded_table,
@@ -654,6 +661,8 @@ class Table(EditableTable, RowStream):
         and deletion vectors are read, but no rows. Damage is not an error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
+        from iceberg_pyspark.table.verify.verification import verify_table  # noqa: PLC0415
+
         newest = newest_version(self._catalog, self._loaded_table)
         return verify_table(self.io, newest, check_files=check_files)
 

@@ -46,7 +46,6 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
-from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.commits.define_view import (
     NewDefinition,
@@ -422,6 +421,9 @@ class TableCatalog:
 
 def _schema(schema: GivenSchema) -> Schema:
     if isinstance(schema, str):
+        # with the parser of SQL, which most programs do not need
+        from iceberg_pyspark.sql_text.schema_text import parse_schema  # noqa: PLC0415
+
         return parse_schema(schema)
     return schema if isinstance(schema, Schema) else from_arrow_schema(schema)
 

@@ -41,6 +41,15 @@ def test_the_package_does_not_import_pyspark() -> None:
     assert {"pyspark", "py4j"}.isdisjoint(loaded_after("import iceberg_pyspark"))
 
 
+def test_the_package_imports_nothing_that_it_does_not_need_yet() -> None:
+    loaded = loaded_after("import iceberg_pyspark")
+    assert loaded.isdisjoint(
+        {"pyarrow", "numpy", "fastavro", "sqlglot", "sqlalchemy", "fsspec", "asyncio", "typer"}
+    )
+    loaded = loaded_after("import iceberg_pyspark\niceberg_pyspark.load_table")
+    assert loaded.isdisjoint({"sqlglot", "sqlalchemy", "fsspec", "pandas", "datafusion"})
+
+
 def test_the_package_imports_where_pyspark_is_absent() -> None:
     absent = "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None"
     assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")

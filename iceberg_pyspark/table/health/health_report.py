@@ -64,7 +64,6 @@ class TableHealth(HealthFigures):
         return html_of(self)
 
 
-DEFAULT_TOP = 20
 _SHOWN_SNAPSHOTS = 100
 
 
@@ -75,7 +74,7 @@ def examine(
     maintenance: TableMaintenance,
     *,
     now_ms: int,
-    top: int = DEFAULT_TOP,
+    top: int,
     list_storage: bool = False,
 ) -> TableHealth:
     """Return the report of the table's newest version; no data files are read."""

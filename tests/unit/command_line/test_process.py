@@ -10,7 +10,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import iceberg_pyspark as ice
 
 COMMAND = (sys.executable, "-m", "iceberg_pyspark.command_line")
 
@@ -44,6 +47,41 @@ def test_help_and_completion_import_nothing_heavy(environment: dict[str, str]) -
     request.update(COMP_WORDS="iceberg-py prop", COMP_CWORD="1")
     done = subprocess.run(COMMAND, env=request, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["properties"]
+
+
+def test_a_listing_of_files_imports_only_what_it_needs(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    table = ice.load_catalog("c", type="hadoop", warehouse=str(tmp_path)).create_table(
+        "t", pa.schema([("id", pa.int64())])
+    )
+    code = (
+        "import sys; from iceberg_pyspark.command_line.application import app\n"
+        f"app(['files', {table.location!r}], standalone_mode=False)\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[0] == "content"
+    loaded = set(done.stderr.split())
+    assert "pyarrow" in loaded
+    assert loaded.isdisjoint(
+        {
+            *(
+                "pyspark",
+                "pandas",
+                "sqlalchemy",
+                "fsspec",
+                "sqlglot",
+                "datafusion",
+                "pyarrow.dataset",
+            ),
+            "iceberg_pyspark.table.health.health_report",
+            "iceberg_pyspark.table.maintenance.table_maintenance",
+            "iceberg_pyspark.table.verify.verification",
+        }
+    )
 
 
 def test_a_pipe_that_closes_early_and_an_absent_typer(
