@@ -70,9 +70,8 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
     selector_of,
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
-from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, UpdatedRows
-from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, MergeClause, merge_keys
+from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, merge_keys, upsert_of
 from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
 from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
@@ -499,22 +498,7 @@ class Table(EditableTable, RowStream):
         `write.merge.mode`, otherwise as `delete`. Memory has the keys of the rows; the rows of a
         stream beyond 256 MiB are in a temporary file meanwhile.
         """
-        source = KeptRows(rows, to_arrow_schema(self.schema))
-        by_key = merge_keys(keys, self.name, self.schema)
-        names = {f.name for f in self.schema.fields}
-        unknown = [name for name in source.schema.names if name not in names]
-        if unknown:
-            raise InvalidRequestError(
-                f"upsert into {self.name}: the table has no column {', '.join(unknown)}: drop it "
-                "from the rows, or add it to the table first"
-            )
-        upsert = KeyedMerge(
-            source=source,
-            keys=by_key,
-            matched=(MergeClause(op=Op.UPDATE),),
-            not_matched=(MergeClause(op=Op.INSERT),),
-            keys_are_unique=True,
-        )
+        upsert = upsert_of(rows, keys, self.name, self.schema)
         return self._change_rows(upsert, branch, snapshot_properties)
 
     def merge(

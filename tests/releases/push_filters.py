@@ -58,6 +58,7 @@ class FilteredRows(DataSource):
 
 def main() -> None:
     """Count the rows with a filter, and then without it."""
+    settings: dict[str, bool | float | int | str | None]
     settings = {"spark.sql.python.filterPushdown.enabled": "true", "spark.ui.enabled": "false"}
     spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     spark.dataSource.register(FilteredRows)

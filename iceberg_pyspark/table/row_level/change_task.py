@@ -101,9 +101,6 @@ def carry_out(
     return positions.changes(files)
 
 
-_WRITE_OP_NUMBERS = pa.array([int(op) for op in WRITE_OPS], pa.int32())
-
-
 @dataclass(slots=True)
 class _Positions:
     """Positions and counts that are collected batch by batch."""
@@ -115,9 +112,11 @@ class _Positions:
 
     def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Collect the positions of each batch, then yield its rows to write."""
+        # not a constant: the first array of Python values imports pandas
+        numbers = pa.array([int(op) for op in WRITE_OPS], pa.int32())
         for batch in batches:
             self.add_batch(batch)
-            is_written = pc.is_in(batch.column(OP), value_set=_WRITE_OP_NUMBERS)
+            is_written = pc.is_in(batch.column(OP), value_set=numbers)
             rows = batch.drop_columns([OP, FILE, POS]).filter(is_written)
             if rows.num_rows:
                 yield rows

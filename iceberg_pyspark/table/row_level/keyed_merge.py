@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.key_index import KeyIndex
-from iceberg_pyspark.arrow.row_sources import KeptRows
+from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
@@ -120,6 +120,31 @@ def merge_keys(
     if not by_key:
         raise InvalidRequestError(f"table {table}: name at least one key column")
     return by_key
+
+
+def upsert_of(
+    rows: Rows, keys: str | Sequence[str] | None, table: str, schema: Schema
+) -> KeyedMerge:
+    """Return the merge that updates the rows with the keys of given rows, and inserts the others.
+
+    Raises `InvalidRequestError` for a column that the table does not have.
+    """
+    source = KeptRows(rows, to_arrow_schema(schema))
+    by_key = merge_keys(keys, table, schema)
+    names = {f.name for f in schema.fields}
+    unknown = [name for name in source.schema.names if name not in names]
+    if unknown:
+        raise InvalidRequestError(
+            f"upsert into {table}: the table has no column {', '.join(unknown)}: drop it from the "
+            "rows, or add it to the table first"
+        )
+    return KeyedMerge(
+        source=source,
+        keys=by_key,
+        matched=(MergeClause(op=Op.UPDATE),),
+        not_matched=(MergeClause(op=Op.INSERT),),
+        keys_are_unique=True,
+    )
 
 
 class _Merge:
