@@ -112,6 +112,12 @@ def test_the_bounds_of_a_feed(spark: SparkSession, name: str) -> None:
     for wrong in ({"startingVersion": 6}, {"startingVersion": 1, "endingVersion": 5}):
         with pytest.raises(Exception, match=r"has no version [56].*sequence number is 4"):
             changes(spark, name, **wrong)
+    for option, hint in (
+        ("start-snapshot-id", "use startingVersion"),
+        ("snapshot-id", "versionAsOf"),
+    ):
+        with pytest.raises(Exception, match=f"the option {option} does not choose.*{hint}"):
+            changes(spark, name, startingVersion=1, **{option: ids[0]})
     spark.sql(f"alter table {name} create branch b")
     spark.sql(f"insert into {name}.branch_b values (9, 'b')")
     assert changes(spark, name, startingVersion=5, branch="b") == [(9, "b", "insert", 5)]

@@ -1,3 +1,4 @@
+import java.util.Map;
 import java.util.Optional;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
@@ -6,6 +7,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -61,6 +63,14 @@ public class IcebergPyChangelog implements Changelog {
   public NamedReference[] rowId() { return new NamedReference[] {Expressions.column(ROW_ID)}; }
   public NamedReference rowVersion() { return Expressions.column(ROW_VERSION); }
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    IcebergPyReadOptions.checkSession(SQLConf.get());
+    IcebergPyReadOptions.check(name(), options);
+    Map others = IcebergPyReadOptions.selection(options);
+    others.remove("branch");
+    if (!others.isEmpty())
+      throw new IcebergPyInvalidRequestException("the option " + others.keySet().iterator().next()
+          + " does not choose changes of " + name()
+          + ": use startingVersion and endingVersion, which take ids of snapshots too");
     return new IcebergPyScanBuilder(table, options);
   }
 }
