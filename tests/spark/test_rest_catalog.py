@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
+from tests.support.streams import stream_and_check
 
 pytestmark = pytest.mark.nightly
 
@@ -50,3 +53,16 @@ def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -
     assert [tuple(r) for r in read.load("plain.numbers").collect()] == [(4, 8), (4, 8)]
     catalog = ice.load_catalog("rest", type="rest", uri=rest_uri)
     assert catalog.load_table("plain.numbers").scan().count() == 10
+
+
+def test_streams_of_a_rest_catalog(spark: SparkSession, rest_uri: str, tmp_path: Path) -> None:
+    settings = {"": "iceberg_pyspark", ".type": "rest", ".uri": rest_uri}
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.rest{key}", value)
+    session = ice.install(spark)
+    try:
+        spark.sql("CREATE NAMESPACE rest.streams")
+        stream_and_check(spark, "rest.streams", tmp_path)
+        stream_and_check(spark, "rest.streams", tmp_path, first=4)
+    finally:
+        session.uninstall()

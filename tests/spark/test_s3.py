@@ -26,6 +26,7 @@ from tests.spark.test_secrets import ROOT, setting_of_documentation
 from tests.support.s3_application import LAYOUTS
 from tests.support.secret_forms import found_in
 from tests.support.spark_sessions import run_process
+from tests.support.streams import stream_and_check
 
 pytestmark = pytest.mark.nightly
 
@@ -103,6 +104,24 @@ def test_sql_on_a_catalog_whose_warehouse_is_a_bucket(
         lines = [r.getMessage() for r in caplog.records if "file system" in r.getMessage()]
         assert len(lines) == 1
         assert "--packages org.apache.hadoop:hadoop-aws" in lines[0]
+    finally:
+        session.uninstall()
+        for key in settings:
+            spark.conf.unset(key)
+
+
+def test_streams_of_tables_in_a_bucket(
+    spark: SparkSession, s3: S3Server, bucket: str, tmp_path: Path
+) -> None:
+    properties = list(catalogs(tmp_path, s3, bucket))[1]
+    settings = {PREFIX: "iceberg_pyspark", **{f"{PREFIX}.{k}": v for k, v in properties.items()}}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    session = install(spark)
+    try:
+        spark.sql("CREATE NAMESPACE bucket.streams")
+        stream_and_check(spark, "bucket.streams", tmp_path)
+        stream_and_check(spark, "bucket.streams", tmp_path, first=4)
     finally:
         session.uninstall()
         for key in settings:

@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
+from iceberg_pyspark.changes.outcomes import unknown
+from iceberg_pyspark.errors import CatalogUnavailableError
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import data_files
 from tests.support.killed_stream import KILLS
 from tests.support.native_lake import sqlite_lake
 from tests.support.python_daemons import SERVER
 from tests.support.spark_sessions import ROOT, spark_environment
+from tests.support.table_integrity import table_problems
 
 PROGRAM = "tests.support.killed_stream"
 
@@ -113,6 +118,87 @@ def test_a_batch_that_was_rolled_back_is_written_again(
     forget_last_batch(tmp_path / "c")
     write_available(source(spark, tmp_path / "in"), "sinks.db.back", tmp_path / "c")
     assert ids(spark, "sinks.db.back") == [0, 1]
+
+
+@pytest.mark.nightly
+def test_two_queries_into_one_table(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    """One query appends, the other upserts, at the same time; each batch is there once."""
+    spark.sql("create table sinks.db.two (id bigint, k string) using iceberg")
+    count, queries = 8, {}
+    for name in ("a", "u"):
+        for i in range(count):
+            add(spark, tmp_path / name, (i if name == "a" else -1 - i % 3, f"{name}{i}"))
+    for name, mode in (("a", "append"), ("u", "update")):
+        writer = source(spark, tmp_path / name, maxFilesPerTrigger=1).writeStream.outputMode(mode)
+        if mode == "update":
+            writer = writer.option("upsert-keys", "id")
+        writer = writer.option("checkpointLocation", str(tmp_path / f"c-{name}"))
+        queries[name] = writer.trigger(availableNow=True).toTable("sinks.db.two")
+    for query in queries.values():
+        query.awaitTermination()
+    upserted = [(-1 - i % 3, f"u{i}") for i in range(count - 3, count)]
+    assert rows_of(spark, "sinks.db.two") == sorted(
+        [*((i, f"a{i}") for i in range(count)), *upserted], key=str
+    )
+    epoch = "summary['spark.sql.streaming.epochId']"
+    found = spark.sql(
+        f"select summary['spark.sql.streaming.queryId'] q, sort_array(collect_list(int({epoch}))) "
+        f"from sinks.db.two.snapshots where {epoch} is not null group by 1"
+    ).collect()
+    numbers = list(range(count))
+    assert {row[0]: row[1] for row in found} == {q.id: numbers for q in queries.values()}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_batch_whose_outcome_is_unknown(
+    spark: SparkSession,
+    lake: IcebergSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    is_done: bool,
+) -> None:
+    """The query ends; the next run finds out whether the batch was committed."""
+    table = f"sinks.db.lost_{mode}_{is_done}"
+    spark.sql(
+        f"create table {table} (id bigint, k string) using iceberg tblproperties "
+        "('commit.status-check.min-wait-ms' = '1', 'commit.status-check.max-wait-ms' = '1')"
+    )
+    options = {"upsert_keys": "id"} if mode == "update" else {}
+    add(spark, tmp_path / "in", (1, "a"))
+    write_available(source(spark, tmp_path / "in"), table, tmp_path / "c", mode, **options)
+    add(spark, tmp_path / "in", (2, "b"))
+    swap, load = SqlCatalog._swap_table, SqlCatalog.load_table
+    is_down = False
+
+    def lose_the_answer(*arguments: Any) -> Any:
+        nonlocal is_down
+        if is_done:
+            swap(*arguments)
+        is_down = True
+        return unknown("table", CatalogUnavailableError("the answer is lost"))
+
+    def load_if_up(catalog: SqlCatalog, identifier: TableIdentifier) -> LoadedTable:
+        if is_down:
+            raise CatalogUnavailableError("the catalog is down")
+        return load(catalog, identifier)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(SqlCatalog, "_swap_table", lose_the_answer)
+        patches.setattr(SqlCatalog, "load_table", load_if_up)
+        with pytest.raises(StreamingQueryException, match="the commit may have succeeded"):
+            write_available(source(spark, tmp_path / "in"), table, tmp_path / "c", mode, **options)
+    assert is_down
+    spark.sql(f"refresh table {table}")
+    assert ids(spark, table) == ([1, 2] if is_done else [1])
+    write_available(source(spark, tmp_path / "in"), table, tmp_path / "c", mode, **options)
+    assert ids(spark, table) == [1, 2]
+    assert [e for _, e in epochs(spark, table)] == ["0", "1"]
+    assert table_problems(lake.table(table)) == []
 
 
 @pytest.mark.nightly

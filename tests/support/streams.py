@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,27 @@ def offsets_of(checkpoint: Path) -> list[dict[str, Any]]:
     folder = checkpoint / "offsets"
     numbers = sorted(int(f.name) for f in folder.iterdir() if f.name.isdecimal())
     return [json.loads((folder / str(n)).read_text().splitlines()[2]) for n in numbers]
+
+
+def stream_and_check(spark: SparkSession, namespace: str, folder: Path, first: int = 0) -> None:
+    """Stream four new rows from one table of a namespace into others, and check these.
+
+    The next call begins with `first` four higher, and goes on with the checkpoints in the folder.
+    """
+    if first == 0:
+        spark.sql(f"create table {namespace}.source (id bigint, k bigint) using iceberg")
+        spark.sql(f"create table {namespace}.newest (id bigint, k bigint) using iceberg")
+    rows = f"select /*+ coalesce(1) */ id, id % 2 from range({first}, {first + 4})"
+    spark.sql(f"insert into {namespace}.source {rows}")
+    stream = spark.readStream.table(f"{namespace}.source")
+    newest = stream.groupBy("k").agg(sql.max("id").alias("id"))
+    for frame, table, mode in ((stream, "copy", "append"), (newest, "newest", "update")):
+        writer = frame.writeStream.outputMode(mode).trigger(availableNow=True)
+        if mode == "update":
+            writer = writer.option("upsert-keys", "k")
+        writer = writer.option("checkpointLocation", str(folder / table))
+        writer.toTable(f"{namespace}.{table}").awaitTermination()
+    copy = spark.table(f"{namespace}.copy").collect()
+    assert sorted(tuple(row) for row in copy) == [(i, i % 2) for i in range(first + 4)]
+    kept = spark.table(f"{namespace}.newest").collect()
+    assert sorted(tuple(row) for row in kept) == [(first + 2, 0), (first + 3, 1)]
