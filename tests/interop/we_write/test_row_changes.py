@@ -75,20 +75,14 @@ def test_changed_rows_are_read_everywhere(
     ]
     table.append(pa.Table.from_pylist(rows, arrow))
     oracle.sql(f"INSERT INTO {of_java} SELECT * FROM {name}")
-    source = pa.Table.from_pylist(
-        [{"id": i, "v": 100 + (i or 0), "p": "b", "n": None} for i in (3, 8, 50, 51, None)], arrow
-    )
-    oracle.spark.createDataFrame(
-        [(i, 100 + (i or 0), "b", None) for i in (3, 8, 50, 51, None)],
-        "id BIGINT, v INT, p STRING, n STRUCT<a: INT, b: ARRAY<STRING>>",
-    ).createOrReplaceTempView("row_changes_source")
+    new = [(i, 100 + (i or 0), "b", None) for i in (3, 8, 50, 51, None)]
+    source = pa.Table.from_pylist([dict(zip(arrow.names, row, strict=True)) for row in new], arrow)
+    oracle.spark.createDataFrame(new, schema).createOrReplaceTempView("row_changes_source")
     table.delete("v = 1 AND p = 'a'")
     oracle.sql(f"DELETE FROM {of_java} WHERE v = 1 AND p = 'a'")
     table.update({"v": "v * 10", "p": "'c'"}, "v = 2 OR id IN (3, 4)")
     oracle.sql(f"UPDATE {of_java} SET v = v * 10, p = 'c' WHERE v = 2 OR id IN (3, 4)")
-    table.upsert(
-        source.set_column(1, arrow.field("v"), [[100 + (i or 0) for i in (3, 8, 50, 51, 0)]]), "id"
-    )
+    table.upsert(source, "id")
     merge = f"MERGE INTO {of_java} t USING row_changes_source s ON t.id = s.id "
     oracle.sql(merge + "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
     table.merge(source, "id").when_matched_delete("t.p = 'b' AND s.v > 120").when_matched_update(
