@@ -61,8 +61,13 @@ def twins(oracle: Oracle, schema: str, version: int, mode: str) -> tuple[str, Ta
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [
+        (1, "copy-on-write"),
+        *((v, mode) for v in (2, 3) for mode in ("copy-on-write", "merge-on-read")),
+    ],
+)
 def test_changed_rows_are_read_everywhere(
     oracle: Oracle, java: JavaTables, version: int, mode: str
 ) -> None:
