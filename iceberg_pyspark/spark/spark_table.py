@@ -19,6 +19,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spark.bridge.jvm import recache_table
+from iceberg_pyspark.spark.bridge.plain_sessions import has_alias
 from iceberg_pyspark.spark.changelog import (
     FORMAT,
     Changelog,
@@ -31,7 +32,7 @@ from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.portable.format_table import FormatTable
-from iceberg_pyspark.spark.portable.portable_rows import PortableRows, has_alias
+from iceberg_pyspark.spark.portable.portable_rows import PortableRows
 from iceberg_pyspark.spark.portable.remote_table import (
     RemoteChange,
     RemoteMaintenance,

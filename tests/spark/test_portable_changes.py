@@ -6,10 +6,12 @@ rows and, from version 3 on, equally new row ids and sequence numbers, or both h
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
+from iceberg_pyspark.spark.spark_table import SparkTable, catalog_options, portable_table
 from tests.support import change_statements as changes
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases
 from tests.support.rows import plain_value
-from tests.support.statements_by_calls import merge_by_calls
+from tests.support.spark_sessions import ROOT, connect_server, run_python
+from tests.support.statements_by_calls import DrawnChange, a_change, change_by_calls
 from tests.support.table_integrity import table_problems
 
 OPERATIONS = ("delete", "update", "merge")
@@ -63,12 +66,14 @@ class Pair:
         for name in self.names:
             self.lake.spark.sql(statement.replace("{t}", name))
 
-    def run(self, statement: str, by_format: Callable[[SparkTable], object]) -> None:
-        """Run a statement on the first table, and the same by the format on the second one."""
+    def run(self, change: DrawnChange) -> None:
+        """Run a change on the first table in SQL, and on the second one by the format."""
+        statement = change.statement
         note(statement)
+        spark = self.lake.spark
         errors = [
-            error_of(lambda: self.lake.spark.sql(statement.replace("{t}", self.names[0]))),
-            error_of(lambda: by_format(self.by_format())),
+            error_of(lambda: spark.sql(statement.replace("{t}", self.names[0]))),
+            error_of(lambda: change_by_calls(spark, self.by_format(), change.call)),
         ]
         if (errors[0] is None) is not (errors[1] is None):
             raise AssertionError(f"{statement}\nin SQL: {errors[0]}\nby the format: {errors[1]}")
@@ -93,25 +98,6 @@ class Pair:
         assert kinds[0] == kinds[1], (
             f"only in SQL: {kinds[0] - kinds[1]}\nonly by the format: {kinds[1] - kinds[0]}"
         )
-
-    def merge(self) -> None:
-        """Merge random rows with random clauses."""
-        merge = changes.a_merge(self.draw, self.shape)
-        self.run(str(merge), lambda table: merge_by_calls(self.lake.spark, table, merge))
-
-    def update(self) -> None:
-        """Update rows of a random condition."""
-        values, condition = changes.update_by_call(self.draw, self.shape)
-        text = ", ".join(f"{name} = {value}" for name, value in values.items())
-        self.run(
-            f"update {{t}} set {text} where {condition}",
-            lambda table: table.update(values, condition),
-        )
-
-    def delete(self) -> None:
-        """Delete rows of a random condition."""
-        condition = changes.condition(self.draw, self.shape)
-        self.run(f"delete from {{t}} where {condition}", lambda table: table.delete(condition))
 
 
 def error_of(done: Callable[[], object]) -> str | None:
@@ -210,9 +196,6 @@ def test_a_concurrent_append_is_a_conflict_within_the_range_of_the_source(
     assert late == ([] if key == 9 else [(100, 0, "late")])
 
 
-STEPS = [Pair.merge, Pair.merge, Pair.update, Pair.delete]
-
-
 @pytest.mark.nightly
 @settings(
     max_examples=max(settings().max_examples // 20, 2),
@@ -226,9 +209,80 @@ def test_random_changes_by_the_format_are_those_of_sql(
     pair = new_pair(lake, data.draw)
     try:
         pair.compare()
-        for step in data.draw(st.lists(st.sampled_from(STEPS), min_size=3, max_size=6)):
-            step(pair)
+        for _ in range(data.draw(st.integers(3, 6))):
+            pair.run(a_change(data.draw, pair.shape))
         assert table_problems(pair.by_format()) == []
     finally:
         for name in pair.names:
             lake.spark.sql(f"drop table if exists {name} purge")
+
+
+CLIENT = """
+import json, sys
+from collections import Counter
+from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+import iceberg_pyspark as ice
+from tests.support.rows import plain_value
+from tests.support.spark_sessions import ROOT, connect_server, run_python
+from tests.support.statements_by_calls import change_by_calls
+
+url, file, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+spark = SparkSession.builder.remote(url).getOrCreate()
+session = ice.install(spark)
+for example in json.load(open(file)):
+    table = session.table(example["table"], catalog="lake", **options)
+    for step in example["steps"]:
+        try:
+            change_by_calls(spark, table, step["call"])
+            error = None
+        except (PySparkException, ice.errors.IcebergError) as e:
+            error = f"{type(e).__name__}: {e}"[:2000]
+        rows = table.to_df(columns=example["columns"]).collect()
+        actual = sorted(repr(plain_value(row)) for row in rows)
+        if actual != step["rows"] or (error is None) is step["refused"]:
+            sys.exit(f"{step['statement']}\\n{error}\\n{actual}\\nand in SQL\\n{step['rows']}")
+print("equal")
+"""
+
+
+@pytest.mark.nightly
+def test_random_changes_of_a_connect_client_are_those_of_sql(
+    lake: IcebergSession, tmp_path: Path
+) -> None:
+    examples: list[dict[str, Any]] = []
+
+    @settings(
+        max_examples=max(settings().max_examples // 20, 2),
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(data=st.data())
+    def in_sql(data: st.DataObject) -> None:
+        pair = new_pair(lake, data.draw)
+        steps = []
+        for _ in range(data.draw(st.integers(3, 6))):
+            change = a_change(data.draw, pair.shape)
+            statement = change.statement.replace("{t}", pair.names[0])
+            refused = error_of(lambda text=statement: lake.spark.sql(text)) is not None
+            rows = lake.spark.table(pair.names[0]).select(*pair.shape.columns).collect()
+            steps.append(
+                {
+                    "statement": statement,
+                    "call": change.call,
+                    "refused": refused,
+                    "rows": sorted(repr(plain_value(row)) for row in rows),
+                }
+            )
+        table = pair.names[1].removeprefix("lake.")
+        examples.append({"table": table, "columns": list(pair.shape.columns), "steps": steps})
+
+    in_sql()
+    file, script = tmp_path / "examples.json", tmp_path / "client.py"
+    file.write_text(json.dumps(examples), encoding="utf-8")
+    script.write_text(f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{CLIENT}", encoding="utf-8")
+    own = catalog_options(lake.spark, "lake")
+    options = json.dumps({f"catalog.{k}": v for k, v in own.items()})
+    with connect_server(tmp_path / "server") as url:
+        assert run_python(script, url, str(file), options).splitlines()[-1] == "equal"

@@ -250,7 +250,8 @@ class Bridge:
 
     def has_alias(self, frame: DataFrame) -> bool:
         """Return whether a frame has an alias."""
-        return is_aliased(frame)
+        plan = frame._jdf.queryExecution().analyzed()
+        return bool(plan.getClass().getSimpleName() == "SubqueryAlias")
 
     def bytes_of(self, setting: str, default: str) -> int:
         """Return a session setting in bytes; Spark accepts the setting with a unit."""
@@ -265,12 +266,6 @@ class Bridge:
     def java_list(self, items: Sequence[Any]) -> Any:
         """Return a JVM list of texts, JVM objects and such lists."""
         return self._plans.list(self._java.server, to_json(items))
-
-
-def is_aliased(frame: DataFrame) -> bool:
-    """Return whether a frame of any classic session has an alias."""
-    plan = frame._jdf.queryExecution().analyzed()
-    return bool(plan.getClass().getSimpleName() == "SubqueryAlias")
 
 
 def _over_py4j(handler: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

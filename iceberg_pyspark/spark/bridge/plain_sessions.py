@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 
 from iceberg_pyspark.redaction import get_logger
@@ -19,6 +19,16 @@ def session_settings(session: SparkSession) -> list[tuple[str, str]]:
         return []
     text = session._jsparkSession.conf().getAll().mkString("\n")
     return [line.partition(" -> ")[::2] for line in text.splitlines()]
+
+
+def has_alias(frame: DataFrame) -> bool:
+    """Return whether a DataFrame of any session has an alias, or is a table."""
+    plan = getattr(frame, "_plan", None)
+    if plan is not None:
+        # Under Spark Connect the client has the plan.
+        return type(plan).__name__ in ("SubqueryAlias", "Read")
+    analyzed = frame._jdf.queryExecution().analyzed()
+    return bool(analyzed.getClass().getSimpleName() == "SubqueryAlias")
 
 
 _JAVA_CLASS = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.spark.bridge.jvm import is_aliased
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_operations import (
     ChangeRowsWhere,
@@ -80,11 +79,3 @@ class PortableRows:
             transaction=self.transaction,
         )
         return run_portably(request, operation, filter_of, self.loaded)
-
-
-def has_alias(frame: DataFrame) -> bool:
-    """Return whether a DataFrame has an alias or is a table, by whose name its columns go."""
-    plan = getattr(frame, "_plan", None)
-    if plan is not None:
-        return type(plan).__name__ in ("SubqueryAlias", "Read")
-    return is_aliased(frame)
