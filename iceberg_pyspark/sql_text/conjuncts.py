@@ -25,13 +25,13 @@ class Conjuncts:
 
 
 def parse_conjuncts(text: str) -> Conjuncts:
-    """Return what is understood of a condition; nothing of a text with a backslash.
+    """Return what is understood of a condition; nothing of a text with `\\` or `"`.
 
     >>> parse_conjuncts("t.id = s.id AND abs(t.v) > 1 AND t.p IS NOT NULL").equalities
     (('t.id', 's.id'),)
     """
-    if "\\" in text:
-        # Sessions differ on what it means in a string.
+    if "\\" in text or '"' in text:
+        # Sessions differ on the meaning of the one in a string, and of the other as a quote.
         return Conjuncts()
     try:
         statements = parse_statements(text)

@@ -107,7 +107,7 @@ def as_plain_column(value: Value, source: DataFrame | None) -> Column:
 def changed_rows(target: PortableTarget, frame: DataFrame, *, writes: bool) -> DataFrame:
     """Return the rows for the tasks (`table/row_level/change_task.py`) of a frame of changes.
 
-    The frame has `change_column()` and the target's position and lineage under `hidden_name`.
+    The frame is one of `with_change`, with the target's position and lineage under `hidden_name`.
     """
     change = sql.col(_CHANGE)
     op = change.getField(_OP)

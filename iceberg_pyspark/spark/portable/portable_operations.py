@@ -42,6 +42,8 @@ class PortableOperation(ABC):
 
     name: ClassVar[OperationName]
     requires_single_match = False
+    reads_once = False
+    """Whether a source may be read only once, because a second read could give other rows."""
 
     def matched_ops(self) -> Sequence[Op]:
         """Return the operations of the WHEN MATCHED clauses of a merge."""
@@ -103,6 +105,7 @@ class PortableMerge(PortableOperation):
     """A MERGE of the rows of a source."""
 
     merge: Merge
+    reads_once: bool = False
     name: ClassVar[OperationName] = "merge"
 
     @property

@@ -67,7 +67,8 @@ class PortableRows:
                     target, merge.condition_text, merge.source, evaluates=is_cached
                 )
 
-            return self._run(PortableMerge(merge=merge), filter_of)
+            operation = PortableMerge(merge=merge, reads_once=not is_cached)
+            return self._run(operation, filter_of)
 
     def _run(
         self, operation: PortableOperation, filter_of: Callable[[PortableTarget], Predicate]

@@ -116,6 +116,14 @@ class _Attempt:
         predicate = target.filter(filter_of(target))
         reads = None if operation.by_source_ops() else predicate
         mode: Mode = mode_of(target.metadata, operation.name)
+        if mode == "copy-on-write" and operation.reads_once:
+            if target.metadata.format_version < 2:
+                raise UnsupportedFeatureError(
+                    f"table {target.name}: a merge into a table of format version 1 reads its "
+                    "source twice, and this session cannot cache it; upgrade the table, or write "
+                    "the source to a table first"
+                )
+            mode = "merge-on-read"
         rewritten: tuple[str, ...] | None = None
         rows = target.rows(reads)
         if mode == "copy-on-write":

@@ -59,6 +59,7 @@ def test_parts_that_skip_files(condition: str, expected: str) -> None:
         "id = 5 OR abs(id) = 5",
         "id = NULL",
         "s = 'a\\n'",
+        's = "id"',
         "unknown = 5",
         "s.id = 5",
         "id = 5 AND",
