@@ -27,6 +27,7 @@ from tests.bench import (
     catalog_bench,
     change_bench,
     curve_bench,
+    encryption_bench,
     fixed_bench,
     maintenance_bench,
     native_bench,
@@ -59,6 +60,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "maintenance": maintenance_bench.compare,
     "curves": curve_bench.compare,
     "version_4": version_bench.compare,
+    "encryption": encryption_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132

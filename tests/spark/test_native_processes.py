@@ -20,6 +20,7 @@ from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.java_classes import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.encrypted_tables import files_with, key_properties
 from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_driver
@@ -98,7 +99,24 @@ def retried():
     return [os.getpid(), sorted(row.id for row in read.collect())]
 
 
-found = {"decoded": decoded_by(sys.argv[2]), "retried": retried()}
+def sealed():
+    # written and read by the executor, by Spark's own writer and reader and by Python
+    spark.sql("insert into lake.db.sealed select id from range(0, 3000, 1, 3)")
+    spark.sql("delete from lake.db.sealed where id = 1007")
+    query = "select id from lake.db.sealed where id % 1000 = 7"
+    plan = spark.sql(query)._jdf.queryExecution().executedPlan().toString()
+    options = json.loads(sys.argv[4])
+    reader = spark.read.format("iceberg-py").option("native", "false").options(**options)
+    frames = [spark.sql(query), reader.load(options["path"]).where("id % 1000 = 7")]
+    rows = [sorted(row.id for row in frame.collect()) for frame in frames]
+    frames[1].write.format("iceberg-py").option("native-writer-enabled", "false").options(
+        **options
+    ).mode("append").save(options["path"])
+    rows.append(sorted(row.id for row in frames[0].collect()))
+    return ["IcebergPyParquetScan" in plan, "MapInArrow" in plan, rows]
+
+
+found = {"decoded": decoded_by(sys.argv[2]), "retried": retried(), "sealed": sealed()}
 for name, asked in json.loads(sys.argv[1]).items():
     found[name] = answers(*asked)
 print(json.dumps([spark.sparkContext.master, found]))
@@ -158,7 +176,8 @@ OF_CLUSTERS = {
 
 
 def settings_of(folder: Path) -> dict[str, str]:
-    return {**sqlite_conf("lake", folder, folder / "warehouse"), **OF_CLUSTERS}
+    keys = {f"spark.sql.catalog.lake.{k}": v for k, v in key_properties(folder).items()}
+    return {**sqlite_conf("lake", folder, folder / "warehouse"), **keys, **OF_CLUSTERS}
 
 
 def open_catalog(folder: Path) -> TableCatalog:
@@ -167,6 +186,7 @@ def open_catalog(folder: Path) -> TableCatalog:
         type="sql",
         uri=f"sqlite:///{folder / 'catalog.db'}",
         warehouse=str(folder / "warehouse"),
+        **key_properties(folder),
     )
     catalog.create_namespace("db")
     return catalog
@@ -199,6 +219,7 @@ def make_tables(catalog: TableCatalog) -> None:
     listed.append(ids(0, 6))
     (path,) = files_of(listed)
     list_positions(listed, pa.table({"file_path": [path] * 2, "pos": [0, 5]}), {})
+    catalog.create_table("db.sealed", "id BIGINT", properties={**V3, "encryption.key-id": "keyB"})
     mapped = catalog.create_table("db.mapped", "id BIGINT", properties=V3)
     mapped.append(ids(0, 4))
     mapping = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'}
@@ -216,7 +237,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def answered(folder: Path) -> dict[str, Any]:
     """Return the application's results by the keys of `CASES`, and those of other functions."""
-    make_tables(open_catalog(folder))
+    catalog = open_catalog(folder)
+    make_tables(catalog)
+    options = {**key_properties(folder), "path": catalog.load_table("db.sealed").location}
     script = folder / "application.py"
     script.write_text(FAIL_ONCE + APPLICATION, encoding="utf-8")
     printed = run_driver(
@@ -225,6 +248,7 @@ def answered(folder: Path) -> dict[str, Any]:
         json.dumps(CASES),
         "select id from lake.db.decoded",
         str(folder),
+        json.dumps(options),
         master=MASTER,
         conf=settings_of(folder),
     )
@@ -238,6 +262,12 @@ def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
     assert len(READ_BY_EXECUTORS) == 3
     for deletes_read_by in ("executors", "executors, row by row"):
         assert answered[deletes_read_by] == READ_BY_EXECUTORS, deletes_read_by
+
+
+def test_executors_read_and_write_encrypted_files(answered: dict[str, Any], folder: Path) -> None:
+    assert answered["sealed"] == [True, False, [[7, 2007], [7, 2007], [7, 7, 2007, 2007]]]
+    files = folder / "warehouse" / "db" / "sealed"
+    assert files_with(files, ["PAR1", "PFA1", "Obj\x01", "iceberg.schema"]) == []
 
 
 @pytest.mark.nightly
