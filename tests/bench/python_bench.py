@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -44,17 +44,20 @@ Q6 = (
     "l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01' "
     "AND l_discount >= 0.05 AND l_discount <= 0.07 AND l_quantity < 24"
 )
+LEVEL = {"write.parquet.compression-level": "1"}
+DELETED = 50_000
 _Q6_TEXTS = Q6.replace("DATE ", "")
 LIBRARIES = ("ours", "PyIceberg", "DuckDB", "Polars", "pyarrow")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Work:
     """The table to read, the folder to write to, and the key of one order."""
 
     table: str
     scratch: str
     key: int
+    target: Any = None
 
     @cached_property
     def files(self) -> list[str]:
@@ -70,11 +73,6 @@ class Work:
     def order(self) -> str:
         """The condition of the rows of one order."""
         return f"l_orderkey = {self.key}"
-
-    @property
-    def first_file(self) -> str:
-        """The condition of the rows of about one file."""
-        return f"l_orderkey < {self.key}"
 
 
 def _ours(work: Work) -> Any:
@@ -121,29 +119,48 @@ def _q6_of_pyarrow() -> Any:
     )
 
 
-def _append_ours(work: Work) -> int:
+def _new_of_ours(work: Work) -> Any:
     import iceberg_pyspark
 
     catalog = iceberg_pyspark.load_catalog("bench", type="hadoop", warehouse=work.scratch)
-    catalog.create_namespace("db", if_not_exists=True)
-    table = catalog.create_table(
-        f"db.t{uuid.uuid4().hex}",
-        work.rows.schema,
-        properties={"write.parquet.compression-level": "1"},
-    )
-    return int(table.append(work.rows).summary["added-records"])
+    catalog.create_namespace("db")
+    return catalog.create_table("db.t", work.rows.schema, properties=LEVEL)
 
 
-def _append_pyiceberg(work: Work) -> int:
+def _new_of_pyiceberg(work: Work) -> Any:
     from pyiceberg.catalog.memory import InMemoryCatalog
 
     catalog = InMemoryCatalog("bench", warehouse=work.scratch)
     catalog.create_namespace("db")
-    table: Any = catalog.create_table(
-        "db.t", work.rows.schema, properties={"write.parquet.compression-level": "1"}
-    )
+    return catalog.create_table("db.t", work.rows.schema, properties=LEVEL)
+
+
+def _append(table: Any, work: Work) -> int:
     table.append(work.rows)
-    return int(table.current_snapshot().summary["added-records"])
+    return _summary(table, "added-records")
+
+
+def _summary(table: Any, name: str) -> int:
+    snapshot = table.current_snapshot
+    return int((snapshot() if callable(snapshot) else snapshot).summary[name])
+
+
+def _in_files(table: Any, work: Work) -> Any:
+    """Append the first rows to the table in eight files of whole orders, and return it."""
+    for start, end in pairwise(_starts(work)):
+        table.append(work.rows.slice(start, end - start))
+    return table
+
+
+def _starts(work: Work) -> list[int]:
+    keys = work.rows["l_orderkey"][: (FILES + 1) * DELETED].to_numpy()
+    return [int(np.searchsorted(keys, keys[i * DELETED])) for i in range(FILES + 1)]
+
+
+def _delete(table: Any, work: Work) -> int:
+    end = _starts(work)[1]
+    table.delete(f"l_orderkey < {work.rows['l_orderkey'][end].as_py()}")
+    return _summary(table, "deleted-records")
 
 
 def _append_duckdb(work: Work) -> int:
@@ -228,13 +245,24 @@ LINES: Mapping[str, Mapping[str, Action]] = {
         "pyarrow": lambda w: ds.dataset(w.files).count_rows(filter=_q6_of_pyarrow()),
     },
     "append": {
-        "ours": _append_ours,
-        "PyIceberg": _append_pyiceberg,
+        "ours": lambda w: _append(_new_of_ours(w), w),
+        "PyIceberg": lambda w: _append(_new_of_pyiceberg(w), w),
         "DuckDB": _append_duckdb,
         "Polars": _append_polars,
         "pyarrow": _append_pyarrow,
     },
+    "delete of a file's rows": {
+        "ours": lambda w: _delete(w.target, w),
+        "PyIceberg": lambda w: _delete(w.target, w),
+    },
 }
+
+PREPARATIONS: Mapping[tuple[str, str], Callable[[Work], object]] = {
+    **{("append", library): lambda w: w.rows for library in LIBRARIES},
+    ("delete of a file's rows", "ours"): lambda w: _in_files(_new_of_ours(w), w),
+    ("delete of a file's rows", "PyIceberg"): lambda w: _in_files(_new_of_pyiceberg(w), w),
+}
+"""The work before a line, which is not measured; it returns the work's target."""
 
 
 def _of_polars(condition: str) -> Any:
@@ -273,8 +301,8 @@ def _measure(line: str, library: str, table: str, scratch: str, key: int) -> Non
     for _ in range(2):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             work = Work(table, folder, key)
-            if line == "append":
-                _ = work.rows
+            if (prepare := PREPARATIONS.get((line, library))) is not None:
+                work.target = prepare(work)
             wall, cpu = time.perf_counter(), time.process_time()
             rows = action(work)
             turn = (rows, time.perf_counter() - wall, time.process_time() - cpu, peak_bytes())
@@ -354,7 +382,7 @@ def _add_line(text: TextTable, line: str, turns: Mapping[str, list[Turn]]) -> No
             f"{peak / 2**20:.0f}",
             f"{our_wall / wall:.2f}" if is_other else "",
             f"{our_cpu / cpu:.2f}" if is_other else "",
-            end_section=library == LIBRARIES[-1],
+            end_section=library == list(medians)[-1],
         )
 
 
