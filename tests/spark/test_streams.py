@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.session import _BRIDGE_SESSIONS, IcebergSession
 from tests.support.frames import create_path_table
 from tests.support.native_lake import sqlite_lake
@@ -145,6 +146,22 @@ def test_limits_of_a_batch(
 
 
 @pytest.mark.nightly
+def test_a_batch_is_planned_once(
+    spark: SparkSession, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan, ends = OpenStream.scan, []
+
+    def counted(stream: OpenStream, start: Any, end: Any, projection: Any) -> Any:
+        ends.append(end)
+        return scan(stream, start, end, projection)
+
+    monkeypatch.setattr(OpenStream, "scan", counted)
+    stream = stream_of(spark, table, streaming_max_files_per_micro_batch=1)
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert len(ends) == len(set(ends)) == 3
+
+
 def test_where_a_stream_begins(spark: SparkSession, table: str, tmp_path: Path) -> None:
     first, second, third = snapshots(spark, table)
     spark.sql(f"delete from {table} where id = 0")
@@ -420,27 +437,6 @@ def test_options_that_a_stream_would_ignore_are_refused(
         reader = spark.readStream.format("iceberg-py").option("stream-from-snapshots", "latest")
         with pytest.raises(Exception, match=r"did you mean stream-from-snapshot\?"):
             read_available(reader.load(name), tmp_path / f"misspelt-{number}")
-
-
-@pytest.mark.nightly
-@cases("read_path", fast=["portable"], nightly=["native"], indirect=True)
-@pytest.mark.usefixtures("read_path")
-def test_streams_of_the_portable_format_are_refused_by_name(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "table")
-    spark.range(1).write.format("iceberg-py").mode("append").save(path)
-    source = str(tmp_path / "source")
-    spark.range(1).write.parquet(source)
-    stream = spark.readStream.format("iceberg-py").option("native", "false").load(path)
-    with pytest.raises(StreamingQueryException, match=r"streaming reads of Iceberg tables need"):
-        read_available(stream, tmp_path / "read")
-    stream = spark.readStream.schema("id long").parquet(source)
-    writer = stream.writeStream.format("iceberg-py").trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(tmp_path / "write"))
-    with pytest.raises(StreamingQueryException, match=r"streaming writes need .*toTable"):
-        writer.start(path).awaitTermination()
-    assert spark.read.format("iceberg-py").load(path).count() == 1
 
 
 @pytest.mark.nightly

@@ -31,6 +31,19 @@ class IcebergPyBatches {
         stream.batch((Offset) streaming.startOffset().get(), (Offset) streaming.endOffset().get());
     Map definition = IcebergPyRule.scanDefinition(relation, IcebergPyRule.scannedTable(null, null),
         IcebergPyScanParts.conjuncts(condition), requiredIds, null, false, batch);
+    // Spark plans a batch to run it, and again for each text of the plan that its UI shows
+    List key =
+        IcebergPyBridge.list(new Object[] {relation.output(), definition, condition, requiredIds});
+    Object[] last = stream.planned;
+    if (last == null || !key.equals(last[0])) {
+      last = new Object[] {key, plan(streaming, condition, requiredIds, definition)};
+      stream.planned = last;
+    }
+    return (LogicalPlan) last[1];
+  }
+  private static LogicalPlan plan(StreamingDataSourceV2ScanRelation streaming, Expression condition,
+      Set requiredIds, Map definition) {
+    LogicalPlan relation = (LogicalPlan) (Object) streaming;
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(definition);
     List branches = IcebergPyRule.branches(
         planned, relation, condition, requiredIds, definition, new ArrayList());

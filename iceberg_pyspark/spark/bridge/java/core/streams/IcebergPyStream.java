@@ -20,6 +20,8 @@ public class IcebergPyStream
   private final String table, checkpoint, handle;
   /** How the files of a batch are split into tasks. */
   final IcebergPySplits splits;
+  /** What determines the plan of the last batch, and that plan: see `IcebergPyBatches`. */
+  volatile Object[] planned;
   private Offset initial;
   private String until;
 
