@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,7 +61,7 @@ def write_tables(catalog: TableCatalog) -> None:
 
 def compared(title: str, scan: Callable[[str], object]) -> Line:
     """Measure a scan of both tables."""
-    return race(title, {name: lambda n=name: scan(n) for name in _FORMS}, limit=MAX_OF_SCANS)
+    return race(title, {name: partial(scan, name) for name in _FORMS}, limit=MAX_OF_SCANS)
 
 
 def _spark_scan(properties: dict[str, str]) -> Callable[[str], object]:

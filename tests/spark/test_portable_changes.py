@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ def test_random_changes_of_a_connect_client_are_those_of_sql(
         for _ in range(data.draw(st.integers(3, 6))):
             change = a_change(data.draw, pair.shape)
             statement = change.statement.replace("{t}", pair.names[0])
-            refused = error_of(lambda text=statement: lake.spark.sql(text)) is not None
+            refused = error_of(partial(lake.spark.sql, statement)) is not None
             rows = lake.spark.table(pair.names[0]).select(*pair.shape.columns).collect()
             steps.append(
                 {
