@@ -174,10 +174,15 @@ class MetricsFilter:
             has_nan and evaluate_leaf(leaf, float("nan")) is True
         ):
             return np.ones(rows, np.bool_)
-        ranges = [field_range(column, *b) for b in self._encoded_bounds(column)]
         may_match = compile_range_filter(leaf)
-        values = (ValueRange(lower=low, upper=high, may_be_nan=has_nan) for low, high in ranges)
-        return np.array([may_match(lambda _, v=v: v) for v in values], np.bool_)
+
+        def file_may_match(lower: bytes | None, upper: bytes | None) -> bool:
+            least, greatest = field_range(column, lower, upper)
+            values = ValueRange(lower=least, upper=greatest, may_be_nan=has_nan)
+            return may_match(lambda _: values)
+
+        bounds = self._encoded_bounds(column)
+        return np.array([file_may_match(*b) for b in bounds], np.bool_)
 
     def _encoded_bounds(
         self, column: predicates.BoundColumn
@@ -321,6 +326,9 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa
                 pc.starts_with(upper, pattern=leaf.literal),
             )
             return ~_is_true(both)
+        case "intersects" | "not_intersects":
+            # `MetricsFilter` compares boxes before it decodes bounds
+            return np.ones(rows, np.bool_)
 
 
 def _first(texts: pa.Array, count: int, *, binary: bool) -> pa.Array:
