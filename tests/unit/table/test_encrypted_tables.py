@@ -26,6 +26,7 @@ from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.key_management import KeyManagement
 from iceberg_pyspark.storage.files.file_io import FileIO
+from tests.support.deleted_rows import delete_rows
 from tests.support.encrypted_tables import files_with, key_properties
 
 ENCRYPTED = {"format-version": "3", "encryption.key-id": "keyA"}
@@ -238,3 +239,22 @@ def test_a_store_without_keys_reads_no_encrypted_list(table: ice.Table) -> None:
     io: FileIO = table.io.io  # type: ignore[attr-defined]
     with pytest.raises(IcebergError, match="it is encrypted"):
         read_snapshot_manifests(io, snapshot)
+
+
+def test_changes_are_read_from_encrypted_files(table: ice.Table) -> None:
+    first, second = (s.snapshot_id for s in table.snapshots)
+    changes = table.changes(first, second).to_arrow()
+    assert changes["v"].to_pylist() == ROWS["v"]
+    table.overwrite(pa.table({"id": [1], "v": ["secret other"]}))
+    changes = table.changes(second).to_arrow()
+    assert sorted(changes["_change_type"].to_pylist()) == ["DELETE"] * 20 + ["INSERT"]
+
+
+def test_deletion_vectors_are_encrypted(table: ice.Table, tmp_path: Path) -> None:
+    delete_rows(table, "id", [2])
+    assert table.scan().to_arrow().num_rows == 18
+    positions = table.metadata_table("position_deletes").to_arrow()
+    assert positions["pos"].to_pylist() == [2, 2]
+    table.maintenance().rewrite_data_files(options={"rewrite-all": "true"})
+    assert table.refresh().scan().to_arrow().num_rows == 18
+    assert files_with(tmp_path / "wh", ["secret", "PAR1", "PFA1", "Obj\x01"]) == []
