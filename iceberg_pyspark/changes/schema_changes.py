@@ -102,7 +102,7 @@ class SchemaChanges:
             )
         parent_id = None if parent is None else self._struct_of(parent)
         siblings = self._siblings(parent_id)
-        if any(f.name == name for f in siblings):
+        if name in [f.name for f in siblings]:
             raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' already exists")
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
@@ -116,6 +116,11 @@ class SchemaChanges:
             initial_default=default,
             write_default=default,
         )
+        if parent_id is None and "." not in name and isinstance(fresh, types.PrimitiveType):
+            # one change may add thousands of columns: those before were checked already
+            check_schema(Schema(fields=(new_field,)), self._metadata.format_version)
+            self._schema = replace(self._schema, fields=(*siblings, new_field))
+            return self
         return self._edit_struct(parent_id, lambda fields: (*fields, new_field))
 
     def drop_column(self: Self, name: str) -> Self:

@@ -221,30 +221,6 @@ def add_columns(size: int) -> Action:
     return add
 
 
-def rename_columns(size: int) -> Action:
-    table = new_table(wide_schema(size))
-
-    def rename() -> None:
-        change = table.update_schema()
-        for i in range(size):
-            change.rename_column(f"c{i}", f"d{i}")
-        change.commit()
-
-    return rename
-
-
-def drop_columns(size: int) -> Action:
-    table = new_table(f"id BIGINT, {wide_schema(size)}")
-
-    def drop() -> None:
-        change = table.update_schema()
-        for i in range(size):
-            change.drop_column(f"c{i}")
-        change.commit()
-
-    return drop
-
-
 def data_files(table: Table, count: int) -> list[DataFile]:
     """Write one file and return entries of as many, which differ in their names."""
     return [
@@ -416,6 +392,7 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: select": (select_wide, 40),
     "columns: repr": (describe_wide, 40),
     "columns: files": (inspect_wide, 40),
+    "columns: add": (add_columns, 30),
     "files: commit": (commit_files, 60),
     "files: plan": (plan_files, 100),
     "files: files": (inspect_files, 100),
