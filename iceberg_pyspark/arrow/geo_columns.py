@@ -52,6 +52,15 @@ def geo_metadata(type_: types.Type) -> dict[bytes, bytes]:
     return {_NAME_KEY: _NAME.encode(), _METADATA_KEY: _metadata(type_).encode()}
 
 
+def without_edges(field: pa.Field) -> pa.Field:
+    """Return a field in which geographies, also inside structs, are plain bytes."""
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([without_edges(f) for f in field.type]))
+    metadata = field.metadata or {}
+    is_geography = b'"edges"' in metadata.get(_METADATA_KEY, b"")
+    return field.remove_metadata() if is_geography else field
+
+
 def _metadata(type_: types.GeometryType | types.GeographyType) -> str:
     values = {"crs": type_.crs}
     if isinstance(type_, types.GeographyType):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.geo_columns import without_edges
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.argument_types import check_text, wrong_type
 
@@ -52,7 +53,7 @@ class RowStream(ABC):
     ) -> duckdb.DuckDBPyConnection:
         """Register all rows as a table in DuckDB; return the connection.
 
-        Without a connection, a new one to a database in memory is used.
+        Without a connection, a new one to a database in memory is used. Geographies are bytes.
         """
         check_text("to_duckdb: table_name", table_name)
         module = _optional("duckdb", "to_duckdb")
@@ -60,7 +61,10 @@ class RowStream(ABC):
             connection = module.connect(":memory:")
         elif not isinstance(connection, module.DuckDBPyConnection):
             raise wrong_type("to_duckdb: connection", "a connection of DuckDB", connection)
-        connection.register(table_name, self.to_arrow())
+        rows = self.to_arrow()
+        # DuckDB refuses tables that have a geography
+        plain = pa.schema([without_edges(f) for f in rows.schema])
+        connection.register(table_name, rows.cast(plain))
         return connection
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

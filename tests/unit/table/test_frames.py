@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -171,3 +172,17 @@ def test_inspect_has_each_metadata_table(table: ice.Table) -> None:
         assert getattr(inspect, name)() == expected
     first = table.snapshots[0].snapshot_id
     assert inspect.files(snapshot_id=first).num_rows == 1
+
+
+def test_duckdb_takes_geographies_as_bytes_and_geometries_by_their_mark(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    table = ice.load_catalog("none", type="memory").create_table(
+        str(tmp_path / "t"),
+        "g GEOMETRY, e GEOGRAPHY, s STRUCT<e: GEOGRAPHY>",
+        properties={"format-version": "3"},
+    )
+    point = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
+    rows = [{"g": point, "e": point, "s": {"e": point}}]
+    table.append(pa.Table.from_pylist(rows, schema=table.scan().to_arrow().schema))
+    query = "SELECT left(typeof(g), 8), e, s.e FROM places"
+    assert table.scan().to_duckdb("places").sql(query).fetchall() == [("GEOMETRY", point, point)]
