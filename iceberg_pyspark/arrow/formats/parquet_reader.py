@@ -131,17 +131,16 @@ class ParquetFileReader(DataFileReader):
         Arrow decodes whole dictionaries faster than it decodes one text after another, and plain
         texts more slowly. They have at least four bytes each.
         """
+        top_level = frozenset(self.schema.names)  # nested columns need other code to decode them
         names = []
         for c in columns:
-            path = self.metadata.schema.column(c).path
+            leaf = self.metadata.schema.column(c)
+            if leaf.physical_type != "BYTE_ARRAY" or leaf.path not in top_level:
+                continue
             chunks = [g.column(c) for g in groups]
-            if (
-                chunks[0].physical_type == "BYTE_ARRAY"
-                and path in self.schema.names  # a nested column needs other code to decode it
-                and sum(chunk.total_uncompressed_size for chunk in chunks)
-                < _DICTIONARY_BYTES * sum(map(_values, chunks))
-            ):
-                names.append(path)
+            size = sum(chunk.total_uncompressed_size for chunk in chunks)
+            if size < _DICTIONARY_BYTES * sum(map(_values, chunks)):
+                names.append(leaf.path)
         return names
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
