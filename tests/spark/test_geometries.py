@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.rows.spark_types import geo_spark_type
+from iceberg_pyspark.spark.rows.geo_types import geo_spark_type
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.types import GeometryType
 from tests.support.frames import load

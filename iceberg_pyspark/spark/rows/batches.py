@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.spark.rows.spark_types import geo_spark_type
+from iceberg_pyspark.spark.rows.geo_types import geo_spark_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     FixedType,

@@ -16,11 +16,10 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-import pyspark
-from pyspark.errors import IllegalArgumentException
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spark.rows.geo_types import geo_spark_type, geo_type_of
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
@@ -76,25 +75,6 @@ _TIME_DIGITS = 6
 if hasattr(spark_types, "TimeType"):
     _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(_TIME_DIGITS)
     _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
-
-
-# Spark 4.1 has the types, but cannot store them; earlier releases have none.
-_STORES_GEOMETRY = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
-
-
-def geo_spark_type(type_: ice.Type) -> spark_types.DataType | None:
-    """Return Spark's type of geometries or geographies, or None if a column of it is binary."""
-    if not _STORES_GEOMETRY or not isinstance(type_, ice.GeometryType | ice.GeographyType):
-        return None
-    number = ice.crs_number(type_.crs)
-    if number is None:
-        return None
-    try:
-        if isinstance(type_, ice.GeometryType):
-            return spark_types.GeometryType(number)
-        return spark_types.GeographyType(number) if type_.algorithm == "spherical" else None
-    except IllegalArgumentException:
-        return None
 
 
 def struct_from_json(text: str) -> spark_types.StructType:
@@ -245,7 +225,7 @@ class _FromSpark:
                     value_type=self.type(type_.valueType, f"{path}.value"),
                     value_required=not (type_.valueContainsNull or self._all_optional),
                 )
-        if (geo := _geo_type(type_)) is not None:
+        if (geo := geo_type_of(type_)) is not None:
             return geo
         if getattr(type_, "precision", 0) > _TIME_DIGITS and type_.typeName().startswith("time"):
             raise UnsupportedFeatureError(
@@ -259,17 +239,6 @@ class _FromSpark:
                 "cast the column before writing"
             )
         return make()
-
-
-def _geo_type(type_: spark_types.DataType) -> ice.PrimitiveType | None:
-    """Return the Iceberg type of Spark's geometries with one reference system, or None."""
-    if not _STORES_GEOMETRY or getattr(type_, "srid", -1) < 0:
-        return None
-    if isinstance(type_, spark_types.GeometryType):
-        return ice.GeometryType(ice.crs_of_number(type_.srid))
-    if isinstance(type_, spark_types.GeographyType):
-        return ice.GeographyType(ice.crs_of_number(type_.srid))
-    return None
 
 
 def project_like(table_schema: Schema, required_schema: spark_types.StructType) -> Schema:

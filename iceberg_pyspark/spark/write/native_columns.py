@@ -17,7 +17,8 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.call_arguments import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.rows.spark_types import geo_spark_type, to_spark_schema
+from iceberg_pyspark.spark.rows.geo_types import geo_spark_type
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import column_of, transform_of_field
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.partitioning import PartitionSpec
