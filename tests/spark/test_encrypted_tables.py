@@ -119,3 +119,23 @@ def test_other_tables(spark: SparkSession, lake: Path, properties: dict[str, str
     spark.sql(f"delete from {TABLE} where id < 10")
     assert rows(spark) == expected(range(10, 3000))
     assert files_with(lake, SECRETS) == []
+
+
+@pytest.mark.nightly
+def test_new_tables_and_streams(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    properties = "'format-version' = '3', 'encryption.key-id' = 'keyA'"
+    query = "select id, int(id % 3) part, concat('secret', id) v from range(2000)"
+    spark.sql(f"create table {TABLE} tblproperties ({properties}) as {query}")
+    spark.sql(f"create or replace table {TABLE} tblproperties ({properties}) as {query}")
+    columns = "(id bigint, part int, v string)"
+    spark.sql(f"create table lake.db.copy {columns} tblproperties ({properties})")
+    for _ in range(2):
+        stream = spark.readStream.table(TABLE).writeStream.trigger(availableNow=True)
+        stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        stream.toTable("lake.db.copy").awaitTermination()
+        spark.sql(f"insert into {TABLE} values (5000, 0, 'secret late')")
+    copied = spark.sql("select count(*), max(id) from lake.db.copy").collect()
+    assert [tuple(row) for row in copied] == [(2001, 5000)]
+    changes = spark.sql("select count(*) from lake.db.t.changes").collect()
+    assert changes[0][0] > 2000
+    assert files_with(lake, SECRETS) == []

@@ -3,7 +3,7 @@
 The groups are: files without deletes, files with bitmaps of deleted rows, files with deleted keys
 (`spark/native_read/equality_joins.py`), with or without bitmaps, and portable files. Files that
 Spark's readers may misread are portable, and so are ORC files with deleted positions, because
-Spark's ORC reader does not return row positions.
+Spark's ORC reader does not return row positions, and encrypted files that are not local.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.table_properties import DATA_FORMAT
 from iceberg_pyspark.spec.types import DateType, NestedField
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
 _MAX_BYTES = 2**48
@@ -92,6 +93,7 @@ def group_files(
                 or storage.location(task.file_path) is None
                 or not columns.can_read(task)
                 or task.residual is not None
+                or (task.key_metadata is not None and not is_local(task.file_path))
             ):
                 groups.portable.append(task)
                 continue
