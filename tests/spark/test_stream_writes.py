@@ -461,7 +461,7 @@ def test_processes_that_are_killed_in_a_batch(tmp_path: Path, how: str) -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         dies = kill in KILLS[:-2]
