@@ -9,7 +9,7 @@ conflicts with what was read, the whole operation runs again on the new snapshot
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -23,9 +23,10 @@ from pyroaring import BitMap64
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.errors import ConcurrentChangeError
-from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
+from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.metadata_columns import POS
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
@@ -45,8 +46,8 @@ from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows
 
 _log = get_logger(__name__)
 
-_COPIES_AT_ONCE = 4
-"""The number of files that are copied at once; each takes the memory of a row group."""
+_COPIES_AT_ONCE = 2
+"""The number of groups of files copied at once; each takes the memory of a row group."""
 
 
 class RowOperation(Protocol):
@@ -213,22 +214,24 @@ def _with_rest(
 ) -> TouchedRows:
     """Copy the rows of the touched files that no change removes.
 
-    Each file is copied to a file of its own, so that the new files have as narrow bounds.
+    Files that a scan would read in one task are copied together, so that the new files are not
+    small, and their bounds stay narrow.
     """
 
-    def copied(number: int, path: str) -> TaskChanges:
-        remaining = _remaining(target, files[path], rows.removed_positions[path])
+    def copied(number: int, group: ScanTaskGroup) -> TaskChanges:
+        remaining = _remaining(target, group.tasks, rows.removed_positions)
         copies = carry_out(context, remaining, target.io, partition_id=number, task_id=0)
         written_files.add(copies.data_files)
         return copies
 
+    tasks = (files[path] for path in rows.removed_positions)
+    groups = pack_tasks(tasks, target.scan(AlwaysTrue()).split)
     # the block ends when all copies are written or have failed
     with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy-rows") as pool:
         try:
-            paths = list(rows.removed_positions)
             # with the context of this thread, files are synced together
-            contexts = [copy_context() for _ in paths]
-            runs = pool.map(lambda c, *args: c.run(copied, *args), contexts, count(1), paths)
+            contexts = [copy_context() for _ in groups]
+            runs = pool.map(lambda c, *args: c.run(copied, *args), contexts, count(1), groups)
             rest = unite(runs)
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -238,10 +241,12 @@ def _with_rest(
     )
 
 
-def _remaining(target: RowTarget, task: ScanTask, removed: BitMap64) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that no change removes, as copies."""
-    for _, batch in target.all_of([task]):
-        kept = _without(batch, removed)
+def _remaining(
+    target: RowTarget, tasks: Iterable[ScanTask], removed: Mapping[str, BitMap64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files that no change removes, as copies."""
+    for path, batch in target.all_of(tasks):
+        kept = _without(batch, removed[path])
         if kept.num_rows:
             yield change_batch(Op.COPY, columns_of(kept))
 
