@@ -10,21 +10,27 @@ are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.arrow_schemas import child_fields, field_id_of, is_list_like
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_field, name_mapping_of
+from iceberg_pyspark.spec.name_mapping import (
+    MappedField,
+    NameMapping,
+    field_by_name,
+    name_mapping_of,
+)
 from iceberg_pyspark.spec.schema import Schema
 
 NAME_KEY = b"name in the file"
 """The metadata key of a field's name in the file, if the reader uses another name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FileField:
     """A column or nested field of a file.
 
@@ -42,10 +48,14 @@ class FileField:
 
     def child_with_id(self, field_id: int) -> FileField | None:
         """Return the direct child with that id, or None."""
-        return next((c for c in self.children if c.field_id == field_id), None)
+        return self._child_by_id.get(field_id)
+
+    @cached_property
+    def _child_by_id(self) -> Mapping[int | None, FileField]:
+        return {c.field_id: c for c in self.children}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FileFields:
     """The top-level columns of a file.
 
@@ -59,7 +69,11 @@ class FileFields:
 
     def column_with_id(self, field_id: int) -> FileField | None:
         """Return the top-level column with that id, or None."""
-        return next((c for c in self.columns if c.field_id == field_id), None)
+        return self._column_by_id.get(field_id)
+
+    @cached_property
+    def _column_by_id(self) -> Mapping[int | None, FileField]:
+        return {c.field_id: c for c in self.columns}
 
     def to_read(self, leaves: Collection[int]) -> frozenset[int]:
         """Return the leaves to read for the wanted `leaves`; some formats read whole columns."""
@@ -143,8 +157,9 @@ class _Resolver:
         """Return the fields of one parent; `part_names` are the mapping's names of its parts."""
         file_fields: list[FileField] = []
         name_by_id: dict[int, str] = {}
+        mapped_field = field_by_name(mapped_fields)
         for i, f in enumerate(fields):
-            mapping = find_field(mapped_fields, part_names[i] if part_names else _name_of(f))
+            mapping = mapped_field.get(part_names[i] if part_names else _name_of(f))
             if self._by_name:
                 field_id = mapping.field_id if mapping is not None else None
             else:

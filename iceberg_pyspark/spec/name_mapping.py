@@ -6,7 +6,7 @@ Specification, "Column Projection" and "Name Mapping Serialization".
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,12 @@ class NameMapping:
     fields: tuple[MappedField, ...]
 
 
-def find_field(fields: tuple[MappedField, ...], name: str) -> MappedField | None:
-    """Return the mapped field that has the given name, or None.
+def field_by_name(fields: tuple[MappedField, ...]) -> Mapping[str, MappedField]:
+    """Return the mapped field of each name; the first, if several have a name.
 
     List elements are named `element`, map parts `key` and `value`.
     """
-    return next((f for f in fields if name in f.names), None)
+    return {name: f for f in reversed(fields) for name in f.names}
 
 
 def name_mapping_from_text(text: str) -> NameMapping:

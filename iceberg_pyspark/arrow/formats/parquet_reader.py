@@ -100,6 +100,7 @@ class ParquetFileReader(DataFileReader):
         chunks = max(
             sum(group.column(c).total_compressed_size for c in columns) for group in groups
         )
+        dictionaries = self._repeated_texts(groups, columns)
         file = pq.ParquetFile(
             self._input,
             metadata=self.metadata,
@@ -107,7 +108,7 @@ class ParquetFileReader(DataFileReader):
             buffer_size=_buffer_bytes(len(columns)) if chunks > _WHOLE_CHUNKS_BYTES else 0,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._verify_checksums,
-            read_dictionary=self._repeated_texts(groups, columns),
+            read_dictionary=dictionaries,
             **self._decryption,
         )
         # threads would read an object in another order than it was told
@@ -122,7 +123,7 @@ class ParquetFileReader(DataFileReader):
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
-                    yield position, _decoded(batch)
+                    yield position, _decoded(batch) if dictionaries else batch
                     position += batch.num_rows
 
     def _repeated_texts(self, groups: list[pq.RowGroupMetaData], columns: list[int]) -> list[str]:

@@ -290,8 +290,8 @@ def compile_column(match: FileColumn, selected_ids: Collection[int]) -> Converte
     if isinstance(match.type, VariantType):
         return variant_array
     if isinstance(match.type, PrimitiveType):
-        type_ = match.type
-        return lambda array: promote(array, type_)
+        type_, plain = match.type, arrow_type(match.type)
+        return lambda array: array if array.type == plain else promote(array, type_)
     target = arrow_type(match.type)
     # equal Arrow types are not enough: two fields may have exchanged names
     straight = match.is_straight
@@ -385,13 +385,14 @@ class FileProjection:
     def compile(self, selected: Collection[int]) -> ColumnsConverter:
         """Return a function from the columns of a batch to the fields' arrays."""
         columns = self._file_fields.read_columns(selected)
+        index = {id(column): i for i, column in enumerate(columns)}
         makers: list[_Maker] = []
         for match in self.matches:
             if isinstance(match, ConstantField):
                 makers.append(_constant_maker(match.scalar))
             else:
                 convert = compile_column(match, selected)
-                makers.append(_column_maker(columns.index(match.source), convert))
+                makers.append(_column_maker(index[id(match.source)], convert))
         return lambda columns, rows: [make(columns, rows) for make in makers]
 
     def read_positions(self, selected: Collection[int]) -> set[int]:

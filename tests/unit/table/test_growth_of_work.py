@@ -24,8 +24,11 @@ import pytest
 
 import iceberg_pyspark
 from iceberg_pyspark import Table
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.name_mapping import name_mapping_of
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.deleted_rows import delete_positions
 
@@ -190,6 +193,18 @@ def read_wide(size: int) -> Action:
     table = new_table(wide_schema(size))
     table.append(wide_rows(size))
     return lambda: table.scan("c1 > 0").to_arrow()
+
+
+def find_wide(size: int) -> Action:
+    schema = to_arrow_schema(new_table(wide_schema(size)).schema, field_ids=True)
+    fields = resolve_file_fields(schema, None, "a file")
+    return lambda: [fields.column_with_id(i) for i in range(1, size + 1)]
+
+
+def find_by_name(size: int) -> Action:
+    schema = new_table(wide_schema(size)).schema
+    mapping, without_ids = name_mapping_of(schema), to_arrow_schema(schema)
+    return lambda: resolve_file_fields(without_ids, mapping, "a file")
 
 
 def select_wide(size: int) -> Action:
@@ -390,6 +405,8 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: append": (append_wide, 40),
     "columns: read": (read_wide, 40),
     "columns: select": (select_wide, 40),
+    "columns: find": (find_wide, 100),
+    "columns: find by name": (find_by_name, 100),
     "columns: repr": (describe_wide, 40),
     "columns: files": (inspect_wide, 40),
     "columns: add": (add_columns, 30),
