@@ -127,14 +127,15 @@ def upsert_epoch(
         evolve=lambda _: None,
         run=merge,
     )
-    rows.persist()
+    # the MERGE sees that its source is cached only in the very DataFrame that was persisted
+    source = rows.alias(SOURCE_ALIAS).persist()
     try:
-        key.check_unique(rows, f"table {write.table}, batch {epoch.epoch} of {epoch.query_id}")
-        builder = MergeBuilder(table, rows, key.condition)
+        key.check_unique(source, f"table {write.table}, batch {epoch.epoch} of {epoch.query_id}")
+        builder = MergeBuilder(table, source, key.condition)
         builder.whenMatched().updateAll().whenNotMatched().insertAll().merge()
     except CommitConflictError as e:
         if not epoch.is_in(request.load().metadata, branch):
             raise
         _log.warning("%s", e)
     finally:
-        rows.unpersist()
+        source.unpersist()
