@@ -86,7 +86,7 @@ def test_two_processes_commit_a_batch_once(table: Table, monkeypatch: pytest.Mon
     monkeypatch.setattr(write_job, "commit_action", later)
     (own,) = write(table, 1, epoch=0)
     assert ids_of(table) == [1]
-    exist = [Path(f.removeprefix("file:")).exists() for f in (own, *others)]
+    exist = [Path(str(f).removeprefix("file:")).exists() for f in (own, *others)]
     assert exist == [False, True]
 
 
