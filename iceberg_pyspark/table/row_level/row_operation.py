@@ -28,6 +28,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
 from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import POS
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -150,7 +151,10 @@ class RowChanger:
         files: Files
         if operation.name == "delete":
             selection = select_files(scan)
-            whole, files = selection.whole, selection.partial
+            # how many rows equality deletes have deleted is known only by reading
+            whole = {p: t for p, t in selection.whole.items() if not _has_equality_deletes(t)}
+            read = (p for p in selection.whole if p not in whole)
+            files = {**selection.partial, **{p: selection.whole[p] for p in read}}
         else:
             files = {task.file_path: task for task in scan.plan().tasks(split=None)}
         rewrites = mode_of(metadata, operation.name) == "copy-on-write"
@@ -203,6 +207,10 @@ class RowChanger:
             )
         snapshot = snapshot_of_write(committed.metadata, target.branch, target.write_id)
         return committed, replace(row_changes, snapshot_id=snapshot.snapshot_id)
+
+
+def _has_equality_deletes(task: ScanTask) -> bool:
+    return any(d.content is FileContent.EQUALITY_DELETES for d in task.deletes)
 
 
 def _with_rest(
