@@ -126,7 +126,8 @@ def test_new_tables_and_streams(spark: SparkSession, lake: Path, tmp_path: Path)
     properties = "'format-version' = '3', 'encryption.key-id' = 'keyA'"
     query = "select id, int(id % 3) part, concat('secret', id) v from range(2000)"
     spark.sql(f"create table {TABLE} tblproperties ({properties}) as {query}")
-    spark.sql(f"create or replace table {TABLE} tblproperties ({properties}) as {query}")
+    for verb in ("create", "replace"):
+        spark.sql(f"{verb} table lake.db.r tblproperties ({properties}) as {query}")
     columns = "(id bigint, part int, v string)"
     spark.sql(f"create table lake.db.copy {columns} tblproperties ({properties})")
     for _ in range(2):

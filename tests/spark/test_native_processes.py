@@ -106,13 +106,13 @@ def sealed():
     query = "select id from lake.db.sealed where id % 1000 = 7"
     plan = spark.sql(query)._jdf.queryExecution().executedPlan().toString()
     options = json.loads(sys.argv[4])
+    path = options.pop("path")
     reader = spark.read.format("iceberg-py").option("native", "false").options(**options)
-    frames = [spark.sql(query), reader.load(options["path"]).where("id % 1000 = 7")]
+    frames = [spark.sql(query), reader.load(path).where("id % 1000 = 7")]
     rows = [sorted(row.id for row in frame.collect()) for frame in frames]
-    frames[1].write.format("iceberg-py").option("native-writer-enabled", "false").options(
-        **options
-    ).mode("append").save(options["path"])
-    rows.append(sorted(row.id for row in frames[0].collect()))
+    writer = frames[1].writeTo("lake.db.sealed")
+    writer.option("native-writer-enabled", "false").append()
+    rows.append(sorted(row.id for row in spark.sql(query).collect()))
     return ["IcebergPyParquetScan" in plan, "MapInArrow" in plan, rows]
 
 
