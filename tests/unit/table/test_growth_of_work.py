@@ -21,11 +21,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pytest
-from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 
 import iceberg_pyspark
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.name_mapping import name_mapping_of
