@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
+from iceberg_pyspark.table.table import Table
 from tests.amounts import FULL_WORK
 from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
@@ -264,7 +265,7 @@ def test_an_upsert_without_spark_matches_keys_as_a_merge_does(session: IcebergSe
     of_spark = spark.createDataFrame(source.to_pylist(), "k float, s string")
     merge = merged.merge_into(of_spark, "t.k = s.k").whenMatched().updateAll()
     expected = merge.whenNotMatched().insertAll().merge()
-    actual = upserted.upsert(source, "k")
+    actual = Table(upserted.catalog, upserted.loaded).upsert(source, "k")
     assert (actual.updated, actual.inserted) == (expected.updated, expected.inserted) == (2, 2)
     read = [sorted(map(str, spark.table(t.name).collect())) for t in tables]
     assert read[0] == read[1]
