@@ -69,9 +69,14 @@ class StreamBench:
         """Return a contestant's stream of a table."""
         named = {k.replace("_", "-"): str(v) for k, v in options.items()}
         reader = self.spark.readStream.options(**named)
+        path = self.warehouse / "bench" / table
         if contestant == "portable":
-            path = str(self.warehouse / "bench" / table)
-            return reader.format("iceberg-py").option("native", "false").load(path)
+            return reader.format("iceberg-py").option("native", "false").load(str(path))
+        if contestant == "parquet":
+            schema = self.spark.table(f"lake.bench.{table}").schema
+            files = self.spark.readStream.schema(schema)
+            limit = options["streaming_max_files_per_micro_batch"]
+            return files.option("maxFilesPerTrigger", str(limit)).parquet(str(path / "data"))
         return reader.table(f"{CATALOGS[contestant]}.bench.{table}")
 
     def batch(self, stream: DataFrame) -> float:
@@ -92,15 +97,17 @@ class StreamBench:
         runs: int,
         files: int,
         of: Callable[[DataFrame], DataFrame] = lambda stream: stream,
+        floor: str | None = "parquet",
         **options: object,
     ) -> Line:
-        """Measure batches of so many files of a table."""
+        """Measure batches of so many files of a table, also by Spark's own stream of files."""
         options["streaming_max_files_per_micro_batch"] = files
         return race(
             name,
             {
                 c: lambda c=c: self.batch(of(self.stream(c, table, **options)))  # type: ignore[misc]
-                for c in (*CATALOGS, "portable")
+                for c in (*CATALOGS, "portable", floor)
+                if c is not None
             },
             runs=runs,
             limit=LIMIT,
@@ -140,6 +147,7 @@ class StreamBench:
             "large",
             runs,
             1,
+            floor=None,
             stream_from_timestamp=first.timestamp_ms,
         )
 
@@ -335,7 +343,9 @@ def compare(
         title = (
             f"batches of streams beside the JVM connector: SF{scale:g}, local[2], medians of {runs}"
         )
-        tables.append(text_table(title, lines, {"jvm": "JVM", "portable": "portable"}))
+        tables.append(
+            text_table(title, lines, {"jvm": "JVM", "portable": "portable", "parquet": "Parquet"})
+        )
         if only in (None, "memory"):
             tables.append(memory(oracle.warehouse))
     return tables
