@@ -9,20 +9,19 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+import datafusion  # noqa: F401  # decodes large manifests: otherwise loaded meanwhile
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.spark.data_source.open_stream import OpenStream
-from iceberg_pyspark.spark.table_states import MAX_STATES
 from tests.amounts import WORK
 from tests.support.native_lake import sqlite_lake
 
 BATCHES = 100 * WORK
 POLLS = 1000 * WORK
-# each batch leaves a state of its table, up to a number
-WARM_UP = MAX_STATES + 20
+WARM_UP = 60
 
 
 @dataclass(frozen=True)
