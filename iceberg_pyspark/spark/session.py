@@ -30,13 +30,8 @@ from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, no_othe
 from iceberg_pyspark.spark.requests.handlers import handle_request
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions, Sessions
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.spark_table import (
-    SparkTable,
-    catalog_and_identifier,
-    catalog_and_levels,
-    portable_table,
-    spark_table,
-)
+from iceberg_pyspark.spark.session_catalogs import catalog_and_identifier, catalog_and_levels
+from iceberg_pyspark.spark.spark_table import SparkTable, portable_table, spark_table
 from iceberg_pyspark.spark.sql_catalog.alter_table import run_statement
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type

@@ -9,7 +9,6 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.display import quoted
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
@@ -46,9 +45,10 @@ from iceberg_pyspark.spark.row_level.merge import SOURCE_ALIAS, Merge, MergeBuil
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, state_read
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
+from iceberg_pyspark.spark.session_catalogs import catalog_and_levels, catalog_options, is_remote
 from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY
 from iceberg_pyspark.spec.argument_types import checked_methods
-from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
+from iceberg_pyspark.sql_text.names import is_path, quoted_name
 from iceberg_pyspark.table.commits.pending_changes import (
     ManageSnapshots,
     ReplaceSortOrder,
@@ -63,10 +63,6 @@ from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import resolve_table
 
-CATALOG_CLASS = "iceberg_pyspark"
-"""The value of `spark.sql.catalog.<name>` that makes a catalog one of this package."""
-
-_PREFIX = "spark.sql.catalog."
 _NO_SECRETS = (
     "a Spark Connect server sends clients no secrets of the session's configuration: set them in "
     ".pyiceberg.yaml or in the environment of client and server, or read by "
@@ -496,57 +492,3 @@ def _by_format(table: FormatTable, name: str) -> SparkTable:
         session=None,
         by_format=table,
     )
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
-
-
-def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
-    """Return the session's configuration of one of this package's catalogs."""
-    prefix = f"{_PREFIX}{name}."
-    settings = spark.conf.getAll
-    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
-
-
-def catalog_and_identifier(
-    spark: SparkSession, name: str, open_catalog: Callable[[str], Catalog] | None
-) -> tuple[Catalog, TableIdentifier]:
-    """Return the catalog and the identifier of a name, as `spark_table` finds them; load nothing.
-
-    Raises `InvalidRequestError` for a path, which belongs to no catalog.
-    """
-    if is_path(name):
-        raise InvalidRequestError(
-            f"{name} is a path, and procedures are for tables of a catalog; name it as "
-            "lake.db.table, or use `iceberg-py maintain`"
-        )
-    catalog_table = catalog_and_levels(spark, name)
-    if catalog_table is None:
-        return resolve_table(name)
-    catalog_name, levels = catalog_table
-    if open_catalog is None:
-        catalog = load_catalog(catalog_name, **catalog_options(spark, catalog_name))
-    else:
-        catalog = open_catalog(catalog_name)
-    return catalog, TableIdentifier(namespace=levels[:-1], name=levels[-1])
-
-
-def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the catalog and levels of a name that is in a catalog of this package, or None."""
-    levels = parse_levels(name)
-    # As in Spark, a configured catalog takes precedence over a namespace of the current catalog.
-    if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
-        return (levels[0], levels[1:]) if is_our_catalog(spark, levels[0]) else None
-    current = spark.catalog.currentCatalog()
-    if not is_our_catalog(spark, current):
-        return None
-    if len(levels) == 1:
-        levels = (*parse_levels(spark.catalog.currentDatabase()), *levels)
-    return current, levels
-
-
-def is_our_catalog(spark: SparkSession, catalog: str) -> bool:
-    """Return whether the session's configuration assigns the catalog name to this package."""
-    return spark.conf.get(f"{_PREFIX}{catalog}", None) == CATALOG_CLASS

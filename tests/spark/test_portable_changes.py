@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.spark.spark_table import SparkTable, catalog_options, portable_table
+from iceberg_pyspark.spark.session_catalogs import catalog_options
+from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
 from tests.support import change_statements as changes
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases

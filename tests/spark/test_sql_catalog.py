@@ -20,7 +20,7 @@ from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.spark.spark_table import catalog_and_levels
+from iceberg_pyspark.spark.session_catalogs import catalog_and_levels
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 

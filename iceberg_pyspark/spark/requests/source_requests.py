@@ -30,7 +30,11 @@ from iceberg_pyspark.spark.data_source.read_options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.rows.spark_types import hidden_columns, to_spark_schema
-from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
+from iceberg_pyspark.spark.session_catalogs import (
+    catalog_and_levels,
+    catalog_options,
+    is_our_catalog,
+)
 from iceberg_pyspark.spark.storage.hadoop_options import GOOGLE_CONNECTOR, credential_options
 from iceberg_pyspark.spark.storage.jvm_access import renewed_properties
 from iceberg_pyspark.spec.schema import Schema

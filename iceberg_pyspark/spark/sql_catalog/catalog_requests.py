@@ -16,14 +16,11 @@ from iceberg_pyspark.catalogs.catalog import (
     LoadedTable,
     Namespace,
     TableIdentifier,
-    ViewCatalog,
 )
-from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
-    NamespaceNotEmptyError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
@@ -125,7 +122,7 @@ from iceberg_pyspark.table.commits.create_table import (
     new_table_properties,
     planned_table,
 )
-from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
+from iceberg_pyspark.table.maintenance.removal.purge_table import drop_all_in, drop_with_files
 from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import load_table
@@ -430,8 +427,7 @@ class CatalogCallbacks:
         """Carry out DROP NAMESPACE."""
         catalog = self.catalog(request.catalog)
         if request.cascade:
-            _check_drop_leaves_no_files(catalog, request.namespace)
-            _drop_all_in(catalog, request.namespace)
+            drop_all_in(catalog, request.namespace)
         catalog.drop_namespace(request.namespace)
         return _ACKNOWLEDGEMENT
 
@@ -529,34 +525,3 @@ def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) ->
             f"iceberg, not USING {provider}"
         )
     return properties
-
-
-def _check_drop_leaves_no_files(catalog: Catalog, namespace: tuple[str, ...]) -> None:
-    """Raise `NamespaceNotEmptyError` if dropping all tables would leave files in the folder."""
-    if not isinstance(catalog, FilesystemCatalog):
-        return
-    if tables := _tables_below(catalog, namespace):
-        raise NamespaceNotEmptyError(
-            f"namespace {'.'.join(namespace)} was not dropped, and neither was anything in it: in "
-            "catalog "
-            f"'{catalog.name}' of type hadoop the files of a dropped table stay in the folder of "
-            f"its namespace; first DROP TABLE ... PURGE: {', '.join(map(str, tables))}"
-        )
-
-
-def _tables_below(catalog: Catalog, namespace: tuple[str, ...]) -> list[TableIdentifier]:
-    tables = catalog.list_tables(namespace)
-    for child in catalog.list_namespaces(namespace):
-        tables += _tables_below(catalog, child)
-    return tables
-
-
-def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
-    for identifier in catalog.list_tables(namespace):
-        catalog.drop_table(identifier)
-    if isinstance(catalog, ViewCatalog):
-        for identifier in catalog.list_views(namespace):
-            catalog.drop_view(identifier)
-    for child in catalog.list_namespaces(namespace):
-        _drop_all_in(catalog, child)
-        catalog.drop_namespace(child)

@@ -16,13 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    PurgingCatalog,
+    TableIdentifier,
+    ViewCatalog,
+)
+from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.table_folders import own_folders, unique_folder
 from iceberg_pyspark.changes.compatibility import check_may_change
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     IcebergError,
     InvalidRequestError,
+    NamespaceNotEmptyError,
     StorageError,
 )
 from iceberg_pyspark.formats.manifest_columns import read_entries
@@ -246,3 +254,43 @@ def _may_read(io: FileIO, location: str) -> bool:
     except StorageError:
         return False
     return True
+
+
+def drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    """Drop the tables, views and namespaces in a namespace, and delete no file.
+
+    Raises `NamespaceNotEmptyError` if that would leave files of tables in the namespace's folder.
+    """
+    _check_drop_leaves_no_files(catalog, namespace)
+    _drop_each_in(catalog, namespace)
+
+
+def _check_drop_leaves_no_files(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    """Raise `NamespaceNotEmptyError` if dropping all tables would leave files in the folder."""
+    if not isinstance(catalog, FilesystemCatalog):
+        return
+    if tables := _tables_below(catalog, namespace):
+        raise NamespaceNotEmptyError(
+            f"namespace {'.'.join(namespace)} was not dropped, and neither was anything in it: in "
+            "catalog "
+            f"'{catalog.name}' of type hadoop the files of a dropped table stay in the folder of "
+            f"its namespace; first DROP TABLE ... PURGE: {', '.join(map(str, tables))}"
+        )
+
+
+def _tables_below(catalog: Catalog, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+    tables = catalog.list_tables(namespace)
+    for child in catalog.list_namespaces(namespace):
+        tables += _tables_below(catalog, child)
+    return tables
+
+
+def _drop_each_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    for identifier in catalog.list_tables(namespace):
+        catalog.drop_table(identifier)
+    if isinstance(catalog, ViewCatalog):
+        for identifier in catalog.list_views(namespace):
+            catalog.drop_view(identifier)
+    for child in catalog.list_namespaces(namespace):
+        _drop_each_in(catalog, child)
+        catalog.drop_namespace(child)
