@@ -138,8 +138,8 @@ releases: env
 	$(ORACLE) -m tests.releases $(ARGS)
 
 generate: .venv/.stamp-dev
-	PATH=$(CURDIR)/.venv/bin:$$PATH $(NEWEST) -m tests.support.java_protocol
-	$(NEWEST) -m tests.support.reference_pages
+	PATH=$(CURDIR)/.venv/bin:$$PATH $(NEWEST) -m tests.generate.java_protocol
+	$(NEWEST) -m tests.generate.reference_pages
 
 # The variable silences a notice of the theme about a future release of mkdocs.
 docs: .venv/.stamp-dev

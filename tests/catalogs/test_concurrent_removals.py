@@ -11,6 +11,7 @@ from pathlib import Path
 
 from iceberg_pyspark import Table
 from tests.amounts import WORK
+from tests.catalogs.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
 from tests.support.catalog_processes import (
     EVENTS,
     KEYS,
@@ -18,7 +19,6 @@ from tests.support.catalog_processes import (
     create_rows_table,
     run_together,
 )
-from tests.support.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
 from tests.support.parameters import cases
 from tests.support.table_integrity import table_problems, unreferenced_files
 

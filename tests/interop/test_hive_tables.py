@@ -12,7 +12,7 @@ from tests.support.spark_sessions import run_python
 
 pytestmark = pytest.mark.nightly
 
-PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
+PROGRAM = Path(__file__).parent / "hive_tables.py"
 
 
 def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:

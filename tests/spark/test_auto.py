@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.spark_sessions import ROOT, run_python
 
-APPLICATION = ROOT / "tests" / "support" / "auto_application.py"
+APPLICATION = ROOT / "tests" / "spark" / "auto_application.py"
 ROW = [[1]]
 
 

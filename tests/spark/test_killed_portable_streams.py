@@ -64,7 +64,7 @@ def run(command: list[str], point: str | None, victim: str, marks: Path) -> str:
 
 @pytest.mark.parametrize("victim", ["driver", "process"])
 def test_a_copied_table_has_each_row_once(victim: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(SUPPORT / "portable_copy.py"), str(tmp_path)]
+    command = [sys.executable, str(Path(__file__).parent / "portable_copy.py"), str(tmp_path)]
     points = [*OF_SOURCE, *OF_SINK]
     for point in (None, *points, None):
         run(command, point, victim, tmp_path / "marks")

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.adoption import table_source
 from iceberg_pyspark.table.commits.add_files import FileImport
 from tests.amounts import FULL_WORK
-from tests.support.killed_migration import die_at
+from tests.spark.killed_migration import die_at
 from tests.support.native_lake import session_catalog
 from tests.support.parameters import cases
 

@@ -26,12 +26,12 @@ from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.session_catalogs import catalog_options
 from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
+from tests.spark.statements_by_calls import DrawnChange, a_change, change_by_calls
 from tests.support import change_statements as changes
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases
 from tests.support.rows import plain_value
 from tests.support.spark_sessions import ROOT, connect_server, run_python
-from tests.support.statements_by_calls import DrawnChange, a_change, change_by_calls
 from tests.support.table_integrity import table_problems
 
 OPERATIONS = ("delete", "update", "merge")
@@ -227,7 +227,7 @@ from pyspark.errors import PySparkException
 import iceberg_pyspark as ice
 from tests.support.rows import plain_value
 from tests.support.spark_sessions import ROOT, connect_server, run_python
-from tests.support.statements_by_calls import change_by_calls
+from tests.spark.statements_by_calls import change_by_calls
 
 url, file, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 spark = SparkSession.builder.remote(url).getOrCreate()

@@ -119,7 +119,7 @@ def test_a_checkpoint_goes_on_with_the_other_path(
 
 @pytest.mark.nightly
 def test_streams_run_on_executors_in_other_processes(tmp_path: Path) -> None:
-    program = Path(__file__).parents[1] / "support" / "clustered_streams.py"
+    program = Path(__file__).parent / "clustered_streams.py"
     output = run_driver(
         tmp_path / "spark", program, str(tmp_path / "lake"), master="local-cluster[2,1,1024]"
     )

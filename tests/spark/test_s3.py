@@ -22,8 +22,8 @@ from iceberg_pyspark.storage.objects.object_store_io import ALLOW_UNSAFE_COMMITS
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import ACCESS_KEY, S3Server, s3_server
 from tests.services.s3rver import heedless_s3
+from tests.spark.s3_application import LAYOUTS
 from tests.spark.test_secrets import ROOT, setting_of_documentation
-from tests.support.s3_application import LAYOUTS
 from tests.support.secret_forms import found_in
 from tests.support.spark_sessions import run_process
 from tests.support.streams import stream_and_check
@@ -192,7 +192,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.support.s3_application import main
+from tests.spark.s3_application import main
 main(Path(sys.argv[2]))
 """
 

@@ -29,7 +29,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.support.secrets_application import main
+from tests.spark.secrets_application import main
 main(Path(sys.argv[2]), sys.argv[3])
 """
 

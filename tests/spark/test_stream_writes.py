@@ -20,14 +20,14 @@ from iceberg_pyspark.catalogs.sql.database_catalog import SqlCatalog
 from iceberg_pyspark.changes.outcomes import unknown
 from iceberg_pyspark.errors import CatalogUnavailableError
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.spark.killed_stream import KILLS
 from tests.support.frames import data_files
-from tests.support.killed_stream import KILLS
 from tests.support.native_lake import sqlite_lake
 from tests.support.python_daemons import SERVER
 from tests.support.spark_sessions import ROOT, spark_environment
 from tests.support.table_integrity import table_problems
 
-PROGRAM = "tests.support.killed_stream"
+PROGRAM = "tests.spark.killed_stream"
 
 
 @pytest.fixture(scope="module")

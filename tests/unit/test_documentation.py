@@ -20,7 +20,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.read_options import parse_read_options, parse_write_options
 from iceberg_pyspark.spec.table_properties import KNOWN_PROPERTIES
 from jobs import ingest, maintain, thrift_server
-from tests.support import figures, reference_pages
+from tests.generate import figures, reference_pages
 from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, commands_of, name_of
 
 _BLOCK = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ import iceberg_pyspark as ice
 
 ROOT = Path(__file__).parents[2]
 
-PROGRAM = (ROOT / "tests/support/users_program.py").read_text(encoding="utf-8")
+PROGRAM = (ROOT / "tests/unit/users_program.py").read_text(encoding="utf-8")
 
 
 def check(folder: Path, program: str) -> subprocess.CompletedProcess[str]:

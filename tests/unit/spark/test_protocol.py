@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import SetProperty, Ta
 from iceberg_pyspark.spark.bridge.protocol.write_messages import DmlRun
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, handle_request
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
-from tests.support.java_protocol import (
+from tests.generate.java_protocol import (
     HEADER,
     JAVA,
     REQUESTS,

@@ -12,7 +12,8 @@ import pytest
 from iceberg_pyspark.formats.puffin.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.table.verify.findings import TableVerification
 from tests.amounts import FULL_WORK
-from tests.support.entry_tables import (
+from tests.support.root_tables import Row
+from tests.unit.table.verify.entry_tables import (
     ADDED,
     DELETED,
     EXISTING,
@@ -29,7 +30,6 @@ from tests.support.entry_tables import (
     vector,
     worked_example,
 )
-from tests.support.root_tables import Row
 
 D1, D2, D3, D4 = (f"data/D{i}.parquet" for i in range(1, 5))
 P1, P2, P3 = (f"data/P{i}.puffin" for i in range(1, 4))

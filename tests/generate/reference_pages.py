@@ -37,8 +37,8 @@ from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
+from tests.generate.figures import chart, figures, pipe_table
 from tests.support.commit_tables import commit_table
-from tests.support.figures import chart, figures, pipe_table
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

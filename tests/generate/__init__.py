@@ -1,0 +1,1 @@
+"""What `make generate` runs: the Java side of the protocol, reference pages and charts."""
