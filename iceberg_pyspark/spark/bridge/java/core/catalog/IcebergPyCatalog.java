@@ -127,8 +127,10 @@ class IcebergPyCatalog
   }
   private Table load(Identifier identifier, String version, Long timestamp, String branch)
       throws NoSuchTableException {
-    return new IcebergPyTable(IcebergPyRequests.tableLoad(
-        handle, levels(identifier), identifier.name(), version, timestamp, branch));
+    IcebergPyTableDefinition table = IcebergPyRequests.tableLoad(
+        handle, levels(identifier), identifier.name(), version, timestamp, branch);
+    return IcebergPyAutoCdcTarget.isAsked() ? new IcebergPyAutoCdcTarget(table)
+                                            : new IcebergPyTable(table);
   }
   /** Return the handle of a table as it is now. */
   String handleOf(Identifier identifier) throws NoSuchTableException {
