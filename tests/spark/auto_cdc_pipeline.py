@@ -57,7 +57,8 @@ STATEMENTS = (
         "INSERT INTO lake.db.events VALUES (4, 'd')",
     ),
     (
-        "MERGE INTO lake.db.events e USING (SELECT * FROM VALUES (1, 'A'), (3, 'again') AS n(id, v)) n "
+        "MERGE INTO lake.db.events e USING "
+        "(SELECT * FROM VALUES (1, 'A'), (3, 'again') AS n(id, v)) n "
         "ON e.id = n.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
     ),
 )
