@@ -6,16 +6,13 @@ resolved and literals converted later, in `expressions/binding.py`.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
-from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlglot import exp
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.literals import parse_timestamp
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -28,6 +25,7 @@ from iceberg_pyspark.expressions.predicates import (
     VariantField,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.sql_text.literal_values import is_number_type, negated, number_of, typed_value
 from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
 
 _ALLOWED_FORMS = (
@@ -45,11 +43,7 @@ _COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
     exp.GT: ("gt", "lt"),
     exp.GTE: ("gt_eq", "lt_eq"),
 }
-_BITS_BY_INTEGER_TYPE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SHOWN_CHARACTERS = 500
-_MAX_DIGITS = 1000
 
 
 def parse_filter(text: str) -> Predicate:
@@ -277,7 +271,7 @@ def _literal(node: exp.Expression) -> Any:
             return str(node.this)
         case exp.Literal():
             try:
-                return _number(node.this)
+                return number_of(node.this)
             except (ValueError, InvalidOperation) as e:
                 raise _not_understood(node, "is not a number") from e
         case exp.RawString():
@@ -292,8 +286,7 @@ def _literal(node: exp.Expression) -> Any:
             value = _literal(_only(node, "this").this)
             if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
                 raise _not_understood(node, "is not a number")
-            # the operator `-` rounds decimals to 28 digits
-            return value.copy_negate() if isinstance(value, Decimal) and value else -value
+            return negated(value)
         case exp.Cast(this=exp.Literal() as literal):
             _only(node, "this", "to", "requires_string")
             try:
@@ -307,58 +300,15 @@ def _literal(node: exp.Expression) -> Any:
             raise _not_understood(node, "is not a literal")
 
 
-def _number(text: str) -> int | float | Decimal:
-    """Return the number of a literal; a number with very many digits becomes a decimal."""
-    if text.isdecimal() and len(text) <= _MAX_DIGITS:
-        return int(text)
-    return float(text) if "e" in text.lower() else Decimal(text)
-
-
 def _cast(node: exp.Expression, literal: exp.Literal) -> Any:
-    """Return the value of a typed literal: DATE'..', CAST('..' AS DATE), 5L, 1.5D, 1.5BD."""
-    text = str(literal.this)
     target = node.args["to"]
     if not isinstance(target.this, exp.DType):
         # a user-defined type name, or an unsupported nested type
         raise _not_understood(node)
     name = target.this.value
-    if name in _BITS_BY_INTEGER_TYPE:
-        value = int(text)
-        value.to_bytes(_BITS_BY_INTEGER_TYPE[name] // 8, "big", signed=True)
-        return value
-    if name == "DOUBLE":
-        return float(text)
-    if name == "FLOAT":
-        return struct.unpack("<f", struct.pack("<f", float(text)))[0]
-    if name == "DECIMAL":
-        return _decimal(text, [int(p.name) for p in target.expressions])
-    if not literal.is_string:
+    parameters = [int(p.name) for p in target.expressions] if name == "DECIMAL" else []
+    is_understood = literal.is_string or is_number_type(name)
+    value = typed_value(name, str(literal.this), parameters) if is_understood else None
+    if value is None:
         raise _not_understood(node)
-    if name == "TIME":
-        return time.fromisoformat(text)
-    if name != "DATE" and name not in _TIMESTAMP_TYPES:
-        raise _not_understood(node)
-    nanos, has_clock, has_zone = parse_timestamp(text)
-    if nanos % 1000:
-        raise ValueError(
-            "it has a higher precision than microseconds; compare with a plain string instead"
-        )
-    moment = _EPOCH + timedelta(microseconds=nanos // 1000)
-    if name == "DATE":
-        if has_clock:
-            raise ValueError("a date has no time of day")
-        return moment.date()
-    if has_zone:
-        if name == "TIMESTAMPNTZ":
-            raise ValueError("TIMESTAMP_NTZ has no zone")
-        return moment
-    return moment.replace(tzinfo=None)
-
-
-def _decimal(text: str, parameters: list[int]) -> Decimal:
-    value = Decimal(text)
-    precision, scale = [*parameters, 0][:2] if parameters else (10, 0)
-    exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int) or -exponent > scale or value.adjusted() >= precision - scale:
-        raise ValueError(f"it does not fit decimal({precision}, {scale})")
     return value

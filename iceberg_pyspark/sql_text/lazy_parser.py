@@ -1,7 +1,7 @@
 """Imports the parser of SQL text on first use.
 
-Importing sqlglot takes 0.2 seconds. Spark's worker processes, and sessions that use only simple
-names, save this time.
+Importing sqlglot takes 0.2 seconds. Spark's worker processes, and programs that use only simple
+names and filters, save this time.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import Filter, Predicate
+from iceberg_pyspark.sql_text.simple_filters import parse_simple_filter
 
 
 def as_predicate(filter: Filter) -> Predicate:
     """Return the unbound predicate; raise `InvalidRequestError` for an invalid text."""
     if isinstance(filter, Predicate):
         return filter
+    simple = parse_simple_filter(filter)
+    if simple is not None:
+        return simple
     from iceberg_pyspark.sql_text.filters import parse_filter  # noqa: PLC0415
 
     return parse_filter(filter)
