@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.predicates import Filter, Predicate
+from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
@@ -63,7 +63,8 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
     selector_of,
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
-from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, UpdatedRows
+from iceberg_pyspark.table.reading.whole_files import select_files
+from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, ReplacedRows, UpdatedRows
 from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, merge_keys, upsert_of
 from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
 from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
@@ -272,8 +273,9 @@ class Table(TableFacts, EditableTable, RowStream):
     ) -> Snapshot:
         """Replace all rows, the rows that match, or the rows' partitions by Arrow rows.
 
-        With a filter, a file of which only some rows match is an error. `dynamic` replaces the
-        partitions that the new rows are in. Returns the snapshot, as `append` does.
+        With a filter, files of which all rows match are removed unread; rows of other files are
+        deleted as `delete` does. `dynamic` replaces the partitions that the new rows are in.
+        Returns the snapshot, as `append` does.
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
@@ -282,12 +284,16 @@ class Table(TableFacts, EditableTable, RowStream):
                     "overwrite: a filter and dynamic=True say different things about what is "
                     "replaced; keep one"
                 )
-            mode = self._bound(filter)
+            case_sensitive = self.case_sensitive is not False
+            mode = bind(as_predicate(filter), self.schema, case_sensitive=case_sensitive)
+            if self._loaded_table.plan_scan is None and branch in self.refs:
+                selection = select_files(self.scan(branch=branch).pruned_by(mode))
+                if selection.partial:
+                    kept = KeptRows(rows, to_arrow_schema(self.schema))
+                    replaced = ReplacedRows(filter=filter, rows=kept)
+                    changes = self._change_rows(replaced, branch, snapshot_properties)
+                    return self.metadata.snapshot(changes.snapshot_id)
         return self._write(rows, mode, branch, snapshot_properties)
-
-    def _bound(self, filter: Filter) -> Predicate:
-        case_sensitive = self.case_sensitive is not False
-        return bind(as_predicate(filter), self.schema, case_sensitive=case_sensitive)
 
     def _write(
         self,
@@ -361,8 +367,8 @@ class Table(TableFacts, EditableTable, RowStream):
         """Set columns of the rows that match, or of all rows; return their number.
 
         A text is a SQL expression, as in `{"v": "v + 1", "name": "'new'"}`, of DataFusion's SQL
-        with the names of columns in their exact case; any other value is a constant. The mode is
-        that of `write.update.mode`, otherwise as `delete`.
+        with the names of columns in their exact case; any other value is a constant. `s.a` is a
+        field of a struct. The mode is that of `write.update.mode`, otherwise as `delete`.
         """
         return self._change_rows(
             UpdatedRows(values=set, filter=filter), branch, snapshot_properties

@@ -1,13 +1,14 @@
-"""DELETE and UPDATE of the rows that a filter selects, in this process."""
+"""DELETE, UPDATE and replacement of the rows that a filter selects, in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.row_sources import KeptRows
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Filter, Predicate
@@ -36,6 +37,18 @@ class DeletedRows:
                 yield change_batch(Op.DELETE, columns_of(batch), path)
 
         return PlannedChanges(predicate=predicate, changes=changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedRows(DeletedRows):
+    """A `RowOperation` that deletes the rows of a filter, and adds rows in the same snapshot."""
+
+    rows: KeptRows
+
+    def plan(self, target: RowTarget) -> PlannedChanges:
+        """See `RowOperation`."""
+        rows = [batch for _, batch in self.rows.batches()]
+        return replace(super().plan(target), new_rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -251,7 +251,7 @@ class _Merge:
         for op, values in (*self._matched, *self._by_source):
             texts = values.all_texts
             for f in self._target.schema.fields:
-                stays = op is Op.UPDATE and f.name not in values.fields
+                stays = op is Op.UPDATE and f.name not in values.whole_columns
                 if stays or any(f.name in text for text in texts):
                     names.add(f.name)
         return names

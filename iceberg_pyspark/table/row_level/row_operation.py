@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_in_threads
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -36,6 +37,7 @@ from iceberg_pyspark.storage.files.syncs import syncs_together
 from iceberg_pyspark.table.commits.commit import Clock
 from iceberg_pyspark.table.commits.commit_files import commit_action, snapshot_of_write
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
+from iceberg_pyspark.table.commits.new_data import write_context_of
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.whole_files import select_files
 from iceberg_pyspark.table.row_level import change_task
@@ -74,11 +76,13 @@ class PlannedChanges:
     """The changes of an operation on one snapshot.
 
     All rows that it reads fulfil `predicate`, which is bound. `changes` yields the changes of the
-    rows of some files, and new rows (`change_batch`).
+    rows of some files, and new rows (`change_batch`). `new_rows` are added as an append adds rows;
+    if they are not None, there is a snapshot even if nothing changes.
     """
 
     predicate: Predicate
     changes: Callable[[Files], Iterator[pa.RecordBatch]]
+    new_rows: list[pa.RecordBatch] | None = None
 
 
 def change_batch(
@@ -169,11 +173,13 @@ class RowChanger:
         with WrittenFiles(io, first.data_files) as written_files:
             rows = unite([first])
             rows.check_single_matches(target.name)
+            if planned.new_rows is not None:
+                rows = _with_new(target, planned.new_rows, rows, written_files)
             if rewrites and rows.removed_positions:
                 rows = _with_rest(target, context, files, rows, written_files)
             row_changes = row_changes_of(rows, whole.values(), target.name, metadata, io)
             touched_files = {**{p: files[p] for p in rows.removed_positions}, **whole}
-            if not touched_files and not rows.data_files:
+            if not touched_files and not rows.data_files and planned.new_rows is None:
                 return target.loaded_table, replace(row_changes, snapshot_id=snapshot_id)
             checks = conflict_checks(
                 metadata,
@@ -213,6 +219,24 @@ def _has_equality_deletes(task: ScanTask) -> bool:
     return any(d.content is FileContent.EQUALITY_DELETES for d in task.deletes)
 
 
+def _with_new(
+    target: RowTarget,
+    new_rows: list[pa.RecordBatch],
+    rows: TouchedRows,
+    written_files: WrittenFiles,
+) -> TouchedRows:
+    """Write further rows as an append does."""
+    context = write_context_of(target.name, target.metadata, write_id=target.write_id)
+    files = write_in_threads(context, new_rows, target.io)
+    written_files.add(files)
+    inserted = rows.counts.get(Op.INSERT, 0) + sum(batch.num_rows for batch in new_rows)
+    return replace(
+        rows,
+        data_files=(*rows.data_files, *files),
+        counts={**rows.counts, Op.INSERT: inserted},
+    )
+
+
 def _with_rest(
     target: RowTarget,
     context: WriteContext,
@@ -228,7 +252,8 @@ def _with_rest(
 
     def copied(number: int, group: ScanTaskGroup) -> TaskChanges:
         remaining = _remaining(target, group.tasks, rows.removed_positions)
-        copies = carry_out(context, remaining, target.io, partition_id=number, task_id=0)
+        # the number of the task makes names of files different from those of new rows
+        copies = carry_out(context, remaining, target.io, partition_id=number, task_id=1)
         written_files.add(copies.data_files)
         return copies
 

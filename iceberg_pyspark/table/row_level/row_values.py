@@ -1,7 +1,9 @@
 """The values that an UPDATE or a clause of a MERGE assigns, and the conditions of clauses.
 
 A value is a SQL expression as text (`arrow/sql_values.py`), a column of the source, or any other
-Python value as a constant. In expressions the table's row is `t`, and the source's row `s`.
+Python value as a constant. In expressions the table's row is `t`, and the source's row `s`. A name
+such as `s.a` is a field of a struct: as in Spark, the other fields keep their values, and a struct
+that is null becomes one whose other fields are null.
 """
 
 from __future__ import annotations
@@ -9,20 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, constant_array
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.types import NestedField, UnknownType
+from iceberg_pyspark.spec.types import NestedField, StructType, UnknownType
 from iceberg_pyspark.table.row_level.row_target import RowTarget
 
 if TYPE_CHECKING:
     from iceberg_pyspark.arrow.sql_values import SqlEvaluation
 
 TABLE, SOURCE = "t", "s"
+
+Path: TypeAlias = tuple[str, ...]
+"""The names of a column and of the fields of structs in it."""
 
 
 @dataclass(frozen=True)
@@ -34,30 +39,39 @@ class SourceColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class RowValues:
-    """The assigned values of one change by column, and its condition."""
+    """The assigned values of one change by column or field of a struct, and its condition."""
 
     table: str
     sql: SqlEvaluation | None
-    texts: Mapping[str, str]
-    plain: Mapping[str, tuple[str, str]]
+    texts: Mapping[Path, str]
+    plain: Mapping[Path, tuple[str, str]]
     """Columns that are values as they are: the side and the name."""
 
-    constants: Mapping[str, pa.Scalar]
+    constants: Mapping[Path, pa.Scalar]
     condition: str | None
-    fields: Mapping[str, NestedField]
+    fields: Mapping[Path, NestedField]
+
+    @property
+    def whole_columns(self) -> frozenset[str]:
+        """The columns whose old values are not needed to set them."""
+        return frozenset(path[0] for path in self.fields if len(path) == 1)
 
     def columns(self, sides: Mapping[str, pa.RecordBatch], rows: int) -> dict[str, pa.Array]:
         """Return the values of the assigned columns for all rows."""
-        columns = {name: constant_array(v, rows) for name, v in self.constants.items()}
-        for name, (side, column) in self.plain.items():
-            columns[name] = sides[side].column(column)
-            if name in self.texts:
-                columns[name] = self._stored(self.fields[name], columns[name])
+        arrays = {path: constant_array(v, rows) for path, v in self.constants.items()}
+        for path, (side, column) in self.plain.items():
+            arrays[path] = sides[side].column(column)
+            if path in self.texts:
+                arrays[path] = self._stored(path, arrays[path])
         if self.sql is not None and self.texts.keys() - self.plain.keys():
-            texts = {name: t for name, t in self.texts.items() if name not in self.plain}
+            texts = {path: t for path, t in self.texts.items() if path not in self.plain}
             values = self.sql.values(list(texts.values()), sides, rows)
-            for name, array in zip(texts, values, strict=True):
-                columns[name] = self._stored(self.fields[name], array)
+            for path, array in zip(texts, values, strict=True):
+                arrays[path] = self._stored(path, array)
+        columns = {path[0]: array for path, array in arrays.items() if len(path) == 1}
+        for name in dict.fromkeys(path[0] for path in arrays if len(path) > 1):
+            fields = {path[1:]: array for path, array in arrays.items() if path[0] == name}
+            columns[name] = _with_fields(sides[TABLE].column(name), fields)
         return columns
 
     def applies(self, sides: Mapping[str, pa.RecordBatch], rows: int) -> pa.Array | None:
@@ -77,8 +91,9 @@ class RowValues:
         """All expressions."""
         return (*self.texts.values(), *([] if self.condition is None else [self.condition]))
 
-    def _stored(self, field: NestedField, array: pa.Array) -> pa.Array:
+    def _stored(self, path: Path, array: pa.Array) -> pa.Array:
         """Return numbers and times in the column's type; the writer checks all other types."""
+        field = self.fields[path]
         type_ = arrow_type(field.type)
         if array.type == type_ or not any(f(array.type) and f(type_) for f in _FAMILIES):
             return array
@@ -86,8 +101,8 @@ class RowValues:
             return pc.cast(array, type_, safe=True)
         except pa.ArrowException as e:
             raise InvalidRequestError(
-                f"table {self.table}: a value of {self.texts[field.name]!r} does not fit column "
-                f"'{field.name}' ({field.type}): {e}; cast or round it in the expression"
+                f"table {self.table}: a value of {self.texts[path]!r} does not fit column "
+                f"'{'.'.join(path)}' ({field.type}): {e}; cast or round it in the expression"
             ) from e
 
 
@@ -110,24 +125,29 @@ def row_values(
 
     `sides` has the names of the columns of each side that expressions may name.
     """
-    texts: dict[str, str] = {}
-    plain: dict[str, tuple[str, str]] = {}
-    constants: dict[str, pa.Scalar] = {}
-    fields: dict[str, NestedField] = {}
+    texts: dict[Path, str] = {}
+    plain: dict[Path, tuple[str, str]] = {}
+    constants: dict[Path, pa.Scalar] = {}
+    fields: dict[Path, NestedField] = {}
     for name, value in values.items():
-        field = _field(name, target)
-        if field.name in fields:
-            raise InvalidRequestError(f"table {target.name}: column '{field.name}' is set twice")
-        fields[field.name] = field
+        path, field = _field(name, target)
+        if any(path[: len(p)] == p or p[: len(path)] == path for p in fields):
+            raise InvalidRequestError(f"table {target.name}: column '{name}' is set twice")
+        if len(path) > 1 and TABLE not in sides:
+            raise InvalidRequestError(
+                f"table {target.name}: a new row has no struct whose field '{name}' could be set; "
+                f"set the whole column '{path[0]}'"
+            )
+        fields[path] = field
         if isinstance(value, SourceColumn):
-            plain[field.name] = SOURCE, value.name
+            plain[path] = SOURCE, value.name
         elif isinstance(value, str):
-            texts[field.name] = value
+            texts[path] = value
             column = _plain_column(value, sides)
             if column is not None:
-                plain[field.name] = column
+                plain[path] = column
         else:
-            constants[field.name] = _constant(field, value, target.name)
+            constants[path] = _constant(field, value, target.name)
     sql = None
     if texts.keys() - plain.keys() or condition is not None:
         # DataFusion takes time to import, and few programs use expressions
@@ -154,17 +174,51 @@ def _plain_column(text: str, sides: Mapping[str, Sequence[str]]) -> tuple[str, s
     return named[0] if len(named) == 1 else None
 
 
-def _field(name: str, target: RowTarget) -> NestedField:
+def _field(name: str, target: RowTarget) -> tuple[Path, NestedField]:
+    """Return the path and the type of a column, or of a field of a struct such as `s.a`."""
     field = target.column(name)
     if field is not None:
-        return field
-    nested = name.partition(".")[0]
-    hint = (
-        f"set the whole column '{nested}'"
-        if target.column(nested) is not None
-        else f"its columns are {', '.join(target.column_names)}"
-    )
+        return (field.name,), field
+    for column in target.schema.fields:
+        path = _path_in(column, name, target)
+        if path is not None:
+            return path
+    parent, _, last = name.rpartition(".")
+    hint = f"its columns are {', '.join(target.column_names)}"
+    if parent:
+        _, field = _field(parent, target)
+        hint = f"'{parent}' is no struct: set the whole column '{parent}'"
+        if isinstance(field.type, StructType):
+            names = ", ".join(f.name for f in field.type.fields)
+            hint = f"'{parent}' has no field '{last}'; its fields are {names}"
     raise InvalidRequestError(f"table {target.name} has no column '{name}' to set; {hint}")
+
+
+def _path_in(field: NestedField, name: str, target: RowTarget) -> tuple[Path, NestedField] | None:
+    own = name[: len(field.name)]
+    if own != field.name and (target.case_sensitive or own.lower() != field.name.lower()):
+        return None
+    rest = name[len(field.name) :]
+    if not rest:
+        return (field.name,), field
+    if not rest.startswith(".") or not isinstance(field.type, StructType):
+        return None
+    found = (_path_in(f, rest[1:], target) for f in field.type.fields)
+    return next((((field.name, *path), leaf) for path, leaf in filter(None, found)), None)
+
+
+def _with_fields(structs: pa.StructArray, fields: Mapping[Path, pa.Array]) -> pa.StructArray:
+    """Return structs, none of them null, with some fields replaced."""
+    children = []
+    for field, child in zip(structs.type, structs.flatten(), strict=True):
+        inner = {path[1:]: array for path, array in fields.items() if path[0] == field.name}
+        if () in inner:
+            child = inner[()]
+        elif inner:
+            child = _with_fields(child, inner)
+        children.append(child)
+    names = [f.name for f in structs.type]
+    return pa.StructArray.from_arrays(children, names)
 
 
 def _constant(field: NestedField, value: Any, table: str) -> pa.Scalar:

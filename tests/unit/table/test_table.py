@@ -133,15 +133,20 @@ def test_a_table_of_somebody_else_brings_no_markup_into_a_notebook() -> None:
         assert "<" not in text
 
 
-def test_an_overwrite_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
+def test_an_overwrite_that_cuts_a_file_replaces_rows_or_leaves_no_file() -> None:
     t = commit_table()
     users = table(t)
     users.append(rows((1, "a"), (2, "b")))
     before = data_files(t)
-    with pytest.raises(InvalidRequestError, match="rows that match"):
-        users.overwrite(rows((9, "c")), "id = 1")
+    with pytest.raises(InvalidRequestError, match="column 'id'"):
+        users.overwrite(pa.table({"id": ["x"], "part": ["c"]}), "id = 1")
     assert ids(users) == [1, 2]
     assert data_files(t) == before
+    snapshot = users.overwrite(rows((8, "c"), (9, "c")), "id = 1", snapshot_properties={"k": "v"})
+    assert (snapshot.operation, snapshot.summary["k"]) == ("overwrite", "v")
+    assert ids(users) == [2, 8, 9]
+    assert users.overwrite(rows(), "id = 8").parent_snapshot_id == snapshot.snapshot_id
+    assert ids(users) == [2, 9]
 
 
 def test_data_files_of_an_unknown_commit_are_kept() -> None:

@@ -128,7 +128,7 @@ def test_a_branch_changes_alone(make: Make) -> None:
         ({}, "name a column to set"),
         ({"x": "1"}, "no column 'x' to set; its columns are id, v"),
         ({"ID": "1"}, "no column 'ID'"),
-        ({"s.x": "1"}, "set the whole column 's'"),
+        ({"s.x": "1"}, "no column 's.x' to set; 's' is no struct: set the whole column 's'"),
         ({"v": "missing + 1"}, "'missing [+] 1' cannot be evaluated"),
         ({"v": "1, 2"}, "'1, 2' cannot be evaluated"),
         ({"v": "id / 0"}, "cannot be evaluated: .*[Dd]ivide by zero"),
@@ -149,6 +149,67 @@ def test_wrong_values_are_refused(make: Make, values: dict[str, Any], message: s
     assert len(table.snapshots) == 2
 
 
+NESTED = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int64()), ("d", pa.string())]))])
+
+
+def nested(tmp_path: Path, values: list[Any]) -> ice.Table:
+    catalog = ice.load_catalog("nested", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    structs = "s STRUCT<a: INT, b: STRUCT<c: BIGINT, d: STRING>>, l ARRAY<STRUCT<x: INT>>"
+    table = catalog.create_table("db.n", f"id INT, {structs}")
+    ids = pa.array(range(len(values)), pa.int32())
+    table.append(pa.table({"id": ids, "s": pa.array(values, NESTED)}))
+    return table
+
+
+def structs_of(table: ice.Table) -> list[Any]:
+    rows = sorted(table.to_arrow().to_pylist(), key=lambda r: r["id"])
+    return [r["s"] for r in rows]
+
+
+def test_fields_of_structs_are_set_as_spark_sets_them(tmp_path: Path) -> None:
+    """A null struct becomes one of null fields; Spark 4.3 gave these rows for these statements."""
+    table = nested(tmp_path, [None, {"a": 1, "b": None}])
+    table.update({"s.a": 7})
+    assert structs_of(table) == [{"a": 7, "b": None}] * 2
+    table.update({"s.b.c": "t.id + 8", "s.b.d": "'x'"}, "id = 1")
+    assert structs_of(table) == [{"a": 7, "b": None}, {"a": 7, "b": {"c": 9, "d": "x"}}]
+    source = pa.table({"id": pa.array([0, 1], pa.int32()), "v": pa.array([5, 6], pa.int32())})
+    merge = table.merge(source, "id").when_matched_update({"s.b.c": "s.v", "s.a": None})
+    assert merge.execute().updated == 2
+    expected = [{"a": None, "b": {"c": 5, "d": None}}, {"a": None, "b": {"c": 6, "d": "x"}}]
+    assert structs_of(table) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"s.x": 1}, "no column 's.x' to set; 's' has no field 'x'; its fields are a, b"),
+        ({"s.b.x": 1}, "'s.b' has no field 'x'; its fields are c, d"),
+        ({"s.A": 1}, "'s' has no field 'A'"),
+        ({"x.y": 1}, "no column 'x' to set; its columns are id, s, l"),
+        ({"l.element.x": 1}, "'l' is no struct: set the whole column 'l'"),
+        ({"s.a.x": 1}, "'s.a' is no struct: set the whole column 's.a'"),
+        ({"s.a": 1, "s": None}, "column 's' is set twice"),
+        ({"s.b": None, "s.b.c": 1}, "column 's.b.c' is set twice"),
+        ({"s.a": "3000000000"}, "does not fit column 's.a'"),
+        ({"s.a": "'x'"}, "column 's.a' is .*string"),
+        ({"s.a": 1.5}, "1.5 is no value of column 'a'"),
+    ],
+)
+def test_wrong_fields_of_structs_are_refused(
+    tmp_path: Path, values: dict[str, Any], message: str
+) -> None:
+    table = nested(tmp_path, [{"a": 1, "b": None}])
+    with pytest.raises(InvalidRequestError, match=message):
+        table.update(values)
+    row = pa.table({"id": pa.array([5], pa.int32())})
+    merge = table.merge(row, "id").when_not_matched_insert({"id": "s.id", "s.a": 1})
+    with pytest.raises(InvalidRequestError, match="set the whole column 's'"):
+        merge.execute()
+    assert len(table.snapshots) == 1
+
+
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 def test_rows_of_others_make_a_change_run_again(
     make: Make, monkeypatch: pytest.MonkeyPatch, isolation: str
@@ -166,6 +227,28 @@ def test_rows_of_others_make_a_change_run_again(
     between(monkeypatch, lambda: other.delete("id = 4"))
     with pytest.raises(ConcurrentChangeError):
         never.update({"v": 0}, "id = 4")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_overwrite_by_filter_deletes_rows_of_files_and_adds_rows(
+    make: Make, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    table = make(mode)
+    other = ice.Table(table.catalog, table.loaded)
+    new = pa.table({"id": [2], "p": ["a"]})
+    between(monkeypatch, lambda: other.append(new))
+    rows = pa.table({"id": [20, 21], "p": ["a", "c"]})
+    snapshot = table.overwrite(iter(rows.to_batches()), "id = 2")
+    assert snapshot == table.current_snapshot
+    left = [(i, p) for p in "ab" for i in (1, 3, 4)]
+    assert ids(table) == sorted([*left, (20, "a"), (21, "c")])
+    assert (table.inspect.delete_files().num_rows > 0) == (mode == "merge-on-read")
+    # the files of the first try are gone
+    stored = {f.location for f in table.io.list_files(f"{table.location}/data")}
+    assert stored == set(table.inspect.all_files()["file_path"].to_pylist())
+    assert table.verify(check_files=True).ok
+    table.overwrite(rows, "p = 'b' OR id < 4", branch="main")
+    assert ids(table) == [(4, "a"), (20, "a"), (20, "a"), (21, "c"), (21, "c")]
 
 
 def make_properties(table: ice.Table, properties: dict[str, str]) -> ice.Table:

@@ -116,6 +116,12 @@ OF_ROWS: dict[str, list[Value]] = {
     ],
     "w": [Value("coalesce(w, 'none')", lambda t, s: t["w"] if t["w"] is not None else "none")],
     "n": [Value({"a": 5, "b": None}, lambda t, s: {"a": 5, "b": None})],
+    "n.a": [
+        Value(None, lambda t, s: None),
+        Value("t.v", lambda t, s: t["v"]),
+        Value("t.n['a'] + 1", lambda t, s: added(None if t["n"] is None else t["n"]["a"], 1)),
+    ],
+    "n.b": [Value(["z"], lambda t, s: ["z"])],
 }
 FROM_BOTH: dict[str, list[Value]] = {
     "p": [Value("s.p", lambda t, s: s["p"])],
@@ -124,6 +130,7 @@ FROM_BOTH: dict[str, list[Value]] = {
         Value("s.v", lambda t, s: s["v"]),
     ],
     "n": [Value("s.n", lambda t, s: s["n"])],
+    "n.a": [Value("s.v", lambda t, s: s["v"])],
 }
 FROM_SOURCE: dict[str, list[Value]] = {
     "p": [Value("s.p", lambda t, s: s["p"]), Value("'q'", lambda t, s: "q")],
@@ -143,6 +150,15 @@ def plain(value: Any) -> Any:
 
 def key_value(value: Any) -> Any:
     return plain(value + 0.0) if isinstance(value, float) else value
+
+
+def with_values(row: Row, values: Row) -> Row:
+    """Return a row with new values; as in Spark, a field makes a struct of a null."""
+    row = dict(row)
+    for name, value in values.items():
+        column, _, inner = name.partition(".")
+        row[column] = {**(row[column] or {"a": None, "b": None}), inner: value} if inner else value
+    return row
 
 
 @dataclass
@@ -174,7 +190,7 @@ class Model:
         for row in self.rows:
             if condition.test(row, None):
                 updated += 1
-                row.update({name: value.of(dict(row), None) for name, value in values.items()})
+                row.update(with_values(row, {n: v.of(row, None) for n, v in values.items()}))
         return RowChanges(snapshot_id=None, updated=updated)
 
     def merge(self, source: list[Row], clauses: Mapping[str, Sequence[Clause]]) -> RowChanges:
@@ -196,7 +212,7 @@ class Model:
             elif clause.op == "update":
                 updated += 1
                 values = clause.values_of(row, partner, self.columns)
-                rows.append({**row, **values})
+                rows.append(with_values(row, values))
             else:
                 deleted += 1
         for i, s in enumerate(source):
@@ -346,7 +362,18 @@ class History:
 
     def values(self, choices: Mapping[str, list[Value]]) -> dict[str, Value]:
         names = self.draw(st.lists(st.sampled_from(sorted(choices)), min_size=1, unique=True))
-        return {name: self.of(choices[name]) for name in names}
+        # a struct is set as a whole or by its fields
+        chosen = [n for n in names if n in TYPES or n.partition(".")[0] not in names]
+        return {name: self.of(choices[name]) for name in chosen}
+
+    def overwrite(self) -> None:
+        condition, names = self.of(FILTERS), self.model.columns
+        rows = self.rows(names)
+        snapshot = self.table.overwrite(self.arrow(rows, names), condition.text)
+        assert snapshot == self.table.current_snapshot
+        self.model.delete(condition)
+        self.model.rows += [self.model.new_row(r) for r in rows]
+        self.check(None, None)
 
     def update(self) -> None:
         condition, values = self.of([ALWAYS, *FILTERS]), self.values(OF_ROWS)
@@ -463,7 +490,7 @@ def values_of(names: Sequence[str]) -> Callable[[Row], tuple[Any, ...]]:
 
 
 OPERATIONS = [
-    *("append", "append", "delete", "update", "upsert", "upsert", "merge", "merge"),
+    *("append", "append", "overwrite", "delete", "update", "upsert", "upsert", "merge", "merge"),
     *("delete_by_equality", "compact", "evolve"),
 ]
 
