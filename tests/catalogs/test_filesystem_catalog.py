@@ -73,6 +73,7 @@ def test_files_of_a_table(catalog: FilesystemCatalog, folder: Path) -> None:
 def test_any_hint_leads_to_the_last_version(
     catalog: FilesystemCatalog, folder: Path, hint: str
 ) -> None:
+    """docs/conformance.md 93."""
     table_of(catalog, 3)
     (folder / "version-hint.text").write_text(hint)
     assert current_n(catalog) == "3"
@@ -81,6 +82,7 @@ def test_any_hint_leads_to_the_last_version(
 
 
 def test_no_hint_and_a_hint_of_bytes(catalog: FilesystemCatalog, folder: Path) -> None:
+    """docs/conformance.md 93."""
     table_of(catalog, 12)
     (folder / "version-hint.text").write_bytes(b"\xff\xfe")
     assert current_n(catalog) == "12"
@@ -127,6 +129,7 @@ def test_a_damaged_version_is_an_error_and_not_the_one_before(
 def test_gzipped_versions_of_both_names_are_found(
     catalog: FilesystemCatalog, folder: Path, name: str
 ) -> None:
+    """docs/conformance.md 94."""
     table_of(catalog, 3)
     plain = folder / "v3.metadata.json"
     (folder / name).write_bytes(gzip.compress(plain.read_bytes()))

@@ -1,8 +1,10 @@
-"""Generate the pages of docs/reference, the rules of docs/guide/verify.md and README's figures.
+"""Generate the pages of docs/reference, and parts of docs/guide/verify.md, docs/conformance.md and
+README.md.
 
 Run `make generate` after a change of an option, a property, a metadata table, a procedure, an
-error, a rule or a figure. `docs/reference/meanings.yaml` contains the meaning of each name; a name
-without a meaning, or a meaning without a name, is an error.
+error, a rule, a figure, or a test that shows a line of the specification.
+`docs/reference/meanings.yaml` contains the meaning of each name; a name without a meaning, or a
+meaning without a name, is an error.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from tests.generate.figures import chart, figures, pipe_table
+from tests.generate.specification_lines import CONFORMANCE, with_tests
 from tests.support.commit_tables import commit_table
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +55,8 @@ FIGURES = "<!-- figures: written from tests/bench/RESULTS.md by `make generate` 
 FIGURES_END = "<!-- end of figures -->"
 RULES = "<!-- rules: written from iceberg_pyspark/table/verify/rules.py by `make generate` -->"
 RULES_END = "<!-- end of rules -->"
+TESTS = "<!-- tests: written from the tests by `make generate` -->"
+TESTS_END = "<!-- end of tests -->"
 
 _AS_SPARK_WRITES = {
     "timestampasof": "timestampAsOf",
@@ -73,6 +78,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "errors.md": _errors(meanings),
         REFERENCE / "procedures.md": _procedures(meanings),
         VERIFY_GUIDE: _with_rules(VERIFY_GUIDE.read_text(encoding="utf-8")),
+        CONFORMANCE: _with_tests(CONFORMANCE.read_text(encoding="utf-8")),
         README: with_figures(README.read_text(encoding="utf-8")),
         ROOT / "docs" / "figures.svg": chart(RESULTS.read_text(encoding="utf-8")),
     }
@@ -260,6 +266,11 @@ def _with_rules(guide: str) -> str:
         for rules in (RULES_OF_TABLES, RULES_OF_ROOT_MANIFESTS)
     )
     return _between(guide, RULES, RULES_END, *tables)
+
+
+def _with_tests(page: str) -> str:
+    """Return the page of conformance with the current tests of its lines and sections."""
+    return _between(page, TESTS, TESTS_END, *with_tests(page))
 
 
 # --- metadata tables, errors ----------------------------------------------------------------------

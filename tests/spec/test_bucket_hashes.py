@@ -63,6 +63,7 @@ MOMENT = 1_510_871_468_000_000  # 2017-11-16T22:31:08
     ],
 )
 def test_hash_of_the_specification(type_: Type, value: Any, expected: int) -> None:
+    """docs/conformance.md 51."""
     assert bucket_hash(type_, value) == expected
 
 
@@ -72,10 +73,12 @@ def test_murmur3_equals_the_reference_library(data: bytes) -> None:
 
 
 def test_a_negative_hash_gives_a_bucket_from_zero_up() -> None:
+    """docs/conformance.md 52."""
     assert bucket_hash(DateType(), 17486) < 0
     assert apply_transform(BucketTransform(16), DateType(), 17486) == (-653330422 & 0x7FFFFFFF) % 16
 
 
 def test_null_has_no_bucket_and_zero_is_a_value() -> None:
+    """docs/conformance.md 52."""
     assert apply_transform(BucketTransform(16), LongType(), None) is None
     assert apply_transform(BucketTransform(1), LongType(), 0) == 0

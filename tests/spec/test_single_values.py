@@ -66,6 +66,7 @@ UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
     ],
 )
 def test_binary_form(type_: Type, value: Any, hex_bytes: str) -> None:
+    """docs/conformance.md 45."""
     assert value_to_bytes(type_, value).hex() == hex_bytes
     assert value_from_bytes(type_, bytes.fromhex(hex_bytes)) == value
 
@@ -84,6 +85,7 @@ def test_binary_form(type_: Type, value: Any, hex_bytes: str) -> None:
 def test_widths_from_before_a_promotion_are_read(
     type_: Type, hex_bytes: str, expected: Any
 ) -> None:
+    """docs/conformance.md 41."""
     assert value_from_bytes(type_, bytes.fromhex(hex_bytes)) == expected
 
 
@@ -118,11 +120,13 @@ def test_empty_bytes_are_not_a_number(type_: Type) -> None:
     ],
 )
 def test_json_form(type_: Type, value: Any, text: Any) -> None:
+    """docs/conformance.md 76."""
     assert value_to_json(type_, value) == text
     assert value_from_json(type_, text) == value
 
 
 def test_json_form_of_nested_values() -> None:
+    """docs/conformance.md 76."""
     struct = StructType(
         (
             NestedField(field_id=1, name="a", type=IntegerType()),

@@ -121,6 +121,7 @@ def v3() -> dict[str, Any]:
 
 
 def test_v1_minimum_fills_what_is_absent() -> None:
+    """docs/conformance.md 59 and 86."""
     m = metadata_from_json(v1())
     assert m.table_uuid is None
     assert m.current_schema.field_by_id[1].name == "x"
@@ -132,6 +133,7 @@ def test_v1_minimum_fills_what_is_absent() -> None:
 
 
 def test_v1_is_written_with_the_old_and_the_new_keys() -> None:
+    """docs/conformance.md 86."""
     out = metadata_to_json(metadata_from_json(v1()))
     assert out["schema"]["fields"] == [FIELD]
     assert out["schemas"][0]["fields"] == [FIELD]
@@ -165,6 +167,7 @@ def test_v3_row_lineage_fields() -> None:
 
 
 def test_a_v3_table_without_snapshot_writes_null_not_minus_one() -> None:
+    """docs/conformance.md 84."""
     data = {**v3(), "current-snapshot-id": -1, "snapshots": [], "refs": {}}
     m = metadata_from_json(data)
     assert m.current_snapshot_id is None
@@ -172,6 +175,7 @@ def test_a_v3_table_without_snapshot_writes_null_not_minus_one() -> None:
 
 
 def test_ids_beyond_double_precision_survive() -> None:
+    """docs/conformance.md 85."""
     text = json.dumps(v2()).replace("3055729675574597004", "9223372036854775807")
     m = metadata_from_bytes(text.encode(), "x")
     assert m.current_snapshot_id == 9223372036854775807
@@ -205,6 +209,7 @@ def test_duplicate_field_ids_are_refused() -> None:
 
 
 def test_an_unknown_version_is_refused_by_number() -> None:
+    """docs/conformance.md 83."""
     with pytest.raises(UnsupportedFeatureError, match=r"meta\.json: format-version 5"):
         metadata_from_bytes(json.dumps({**v2(), "format-version": 5}).encode(), "meta.json")
 

@@ -113,6 +113,7 @@ def corners(*coordinates: float) -> bytes:
 def test_bounds_are_the_corners_of_all_geometries(
     values: list[bytes | None], lower: bytes | None, upper: bytes | None, file_format: FileFormat
 ) -> None:
+    """docs/conformance.md 50."""
     _, metrics = written(GeometryType(), values, file_format)
     assert metrics["lower_bounds"] == ({} if lower is None else {1: lower})
     assert metrics["upper_bounds"] == ({} if upper is None else {1: upper})
@@ -121,6 +122,7 @@ def test_bounds_are_the_corners_of_all_geometries(
 
 
 def test_row_groups_have_one_box_unless_one_of_them_is_unknown() -> None:
+    """docs/conformance.md 50."""
     _, metrics = written(GeometryType(), [*POINTS, LINE], group=1)
     assert metrics["lower_bounds"] == {1: corners(-5, -4)}
     assert metrics["null_value_counts"] == {1: 1}
@@ -131,6 +133,7 @@ def test_row_groups_have_one_box_unless_one_of_them_is_unknown() -> None:
 
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
 def test_geographies_have_counts_and_no_bounds(file_format: FileFormat) -> None:
+    """docs/conformance.md 50."""
     for type_ in (GeographyType(), GeographyType("OGC:CRS84", "thomas")):
         _, metrics = written(type_, POINTS, file_format)
         assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}

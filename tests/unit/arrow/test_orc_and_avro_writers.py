@@ -178,6 +178,14 @@ def test_avro_codec_and_schema(properties: dict[str, str], codec: str) -> None:
     assert [r["id"] for r in reader if isinstance(r, dict)] == list(range(10))
 
 
+def test_avro_files_have_no_sizes_of_columns() -> None:
+    """docs/conformance.md 49."""
+    schema = Schema(fields=(NestedField(field_id=1, name="i", type=IntegerType()),))
+    [file], _ = write(pa.table({"i": pa.array([1, 2], pa.int32())}), schema, "avro")
+    assert not file.column_sizes
+    assert file.value_counts == {1: 2}
+
+
 def test_avro_levels_shrink_a_file() -> None:
     rows = pa.table({"id": pa.array([i * 7919 % 5003 for i in range(5000)], pa.int64())})
     sizes = [

@@ -269,6 +269,7 @@ def test_a_tiny_target_size_still_gives_files_of_a_thousand_rows() -> None:
 
 
 def test_a_file_has_row_groups_of_the_size_asked() -> None:
+    """docs/conformance.md 49: the offsets where a file may be split ascend."""
     properties = {"write.parquet.row-group-size-bytes": "120000"}
     batches = list(noise(50_000, groups=4))
     [file], store = write(a_context(properties=properties), batches)
@@ -278,6 +279,7 @@ def test_a_file_has_row_groups_of_the_size_asked() -> None:
         min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)
         for c in (parquet.row_group(i).column(0) for i in range(parquet.num_row_groups))
     )
+    assert list(file.split_offsets or ()) == sorted(file.split_offsets or ())
     expected = [row for b in batches for row in b.to_pylist()]
     assert rows(store, [file]) == expected
 

@@ -80,10 +80,12 @@ EVENS_TO_9998 = b"\x3a\x30\x00\x00\x01\x00\x00\x00\x00\x00\x87\x13\x10\x00\x00\x
     ids=["empty", "array", "run", "bitmap", "two-keys", "highest-key"],
 )
 def test_vectors_by_hand_decode(vector: bytes, positions: list[int]) -> None:
+    """docs/conformance.md 36."""
     assert list(decode_deletion_vector(framed(vector), "dv")) == list(positions)
 
 
 def test_a_small_vector_encodes_to_these_bytes() -> None:
+    """docs/conformance.md 36."""
     assert encode_deletion_vector([300, 1, 2, 1]) == framed(vector_of((0, ARRAY_1_2_300)))
 
 
@@ -93,6 +95,7 @@ def test_runs_are_encoded_as_runs() -> None:
 
 @given(positions_strategy)
 def test_encoded_vector_decodes_to_its_positions(positions: set[int]) -> None:
+    """docs/conformance.md 36."""
     assert set(decode_deletion_vector(encode_deletion_vector(positions), "dv")) == positions
 
 
@@ -150,6 +153,7 @@ def test_every_truncation_is_a_typed_error() -> None:
 
 
 def test_every_bit_flip_is_found() -> None:
+    """docs/conformance.md 36."""
     blob = encode_deletion_vector([*range(100), *range(70_000, 90_000, 2), 2**33])
     rng = random.Random(5)
     for _ in range(2000):

@@ -47,6 +47,7 @@ def read(data: bytes, **bounds: int) -> TableMetadata:
 
 @pytest.mark.parametrize("name", ["v1.metadata.json", "v1.gz.metadata.json", "v1.metadata.json.gz"])
 def test_a_file_is_compressed_as_its_name_says(name: str) -> None:
+    """docs/conformance.md 94."""
     io = MemoryFileIO()
     write_table_metadata(io, METADATA, f"t/{name}")
     assert io.read_bytes(f"t/{name}").startswith(b"\x1f\x8b") == ("gz" in name)
@@ -62,6 +63,7 @@ def test_metadata_in_use_is_not_parsed_again() -> None:
 
 
 def test_gzip_is_found_by_its_bytes_under_any_name() -> None:
+    """docs/conformance.md 94."""
     assert read(gzip.compress(JSON)) == METADATA
 
 
@@ -129,6 +131,7 @@ def test_the_codec_is_a_table_property() -> None:
 
 
 def test_names_carry_version_and_codec() -> None:
+    """docs/conformance.md 94."""
     uuid = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
     assert new_metadata_file_name(0, uuid) == f"00000-{uuid}.metadata.json"
     assert new_metadata_file_name(12, uuid, "gzip") == f"00012-{uuid}.gz.metadata.json"

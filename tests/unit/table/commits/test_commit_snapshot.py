@@ -103,7 +103,7 @@ def test_appends_add_and_keep(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_static_overwrite_deletes_with_its_own_snapshot_id(version: int) -> None:
-    """docs/conformance.md 4."""
+    """docs/conformance.md 4 and 5."""
     t = commit_table(format_version=version, partitioned=True)
     append(t, data_file("a", "x"), data_file("b", "y"))
     overwrite(t, "static", data_file("c", "x"))
@@ -115,7 +115,27 @@ def test_a_static_overwrite_deletes_with_its_own_snapshot_id(version: int) -> No
     assert summary(t)["operation"] == "overwrite"
     assert summary(t)["total-data-files"] == "1"
     append(t, data_file("d", "x"))
-    assert "a" not in by_path(t.entries()), "a manifest without live files is left out (5)"
+    assert "a" not in by_path(t.entries()), "a manifest without live files is left out"
+
+
+@pytest.mark.with_lists("a root has no manifests to rewrite")
+@pytest.mark.parametrize("version", WITH_LISTS)
+def test_a_rewritten_manifest_drops_what_was_deleted_before(version: int) -> None:
+    """docs/conformance.md 5."""
+    t = commit_table(format_version=version)
+    append(t, data_file("a"), data_file("b"), data_file("c"))
+    for name in ("a", "b"):
+        act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({f"mem://t/data/{name}"}))))
+    statuses = {name: entry.status for name, entry in by_path(t.entries()).items()}
+    assert statuses == {"b": EntryStatus.DELETED, "c": EntryStatus.EXISTING}
+    append(t, data_file("d"))
+    Table(t.catalog, t.loaded, io=t.io).maintenance().rewrite_manifests()
+    assert set(by_path(t.entries())) == {"c", "d"}
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/c"}))))
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/d"}))))
+    assert {n: e.status for n, e in by_path(t.entries()).items()} == {"d": EntryStatus.DELETED}
+    append(t, data_file("e"))
+    assert set(by_path(t.entries())) == {"e"}, "a manifest without live files is left out"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

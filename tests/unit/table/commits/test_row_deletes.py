@@ -19,6 +19,7 @@ from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.row_deletes import RowDeletes, deleted_before, write_row_deletes
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
+from tests.support.deleted_rows import list_positions
 
 ROWS = 4
 
@@ -129,12 +130,13 @@ def test_positions_behind_the_last_row_do_not_count_as_rows(version: int) -> Non
 
 
 def test_position_deletes_of_one_file_each_are_merged() -> None:
+    """docs/conformance.md 37, and 49: position deletes have no sort order of the table's."""
     table = a_table(2)
     first, second, third = (t.file_path for t in files(table))
     written = delete(table, {first: {1}, second: {3}, third: {0}}, "one")
     assert [f.referenced_data_file for f in written.delete_files] == sorted([first, second, third])
     for f in written.delete_files:
-        # Exact bounds identify the file too (docs/conformance.md 37).
+        # Exact bounds identify the file too.
         path = str(f.referenced_data_file).encode()
         assert f.lower_bounds is not None
         assert f.lower_bounds[DELETE_FILE_PATH.field_id] == path
@@ -227,3 +229,15 @@ def test_position_deletes_in_the_format_that_the_table_says(
     delete(table, {first: {0}}, "again")
     assert ids(table) == [2, 5, 6, 7, 8, 9, 10, 11]
     assert len(live_deletes(table)) == 2
+
+
+def test_the_sort_order_of_position_deletes_is_ignored() -> None:
+    """docs/conformance.md 49: another writer has set it, and the table has no such order."""
+    t = commit_table(format_version=2)
+    table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+    table.append(pa.table({"id": pa.array([1, 2, 3], pa.int64()), "part": ["a"] * 3}))
+    [task] = files(table)
+    list_positions(
+        table, pa.table({"file_path": [task.file_path], "pos": [1]}), {}, sort_order_id=9
+    )
+    assert ids(table) == [1, 3]

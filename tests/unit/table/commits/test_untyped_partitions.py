@@ -213,6 +213,7 @@ def parsed_fields(fields: list[dict[str, object]]) -> tuple[PartitionField, ...]
 
 
 def test_a_known_name_with_several_sources_is_an_unknown_transform() -> None:
+    """docs/conformance.md 64."""
     [field] = parsed_fields(SEVERAL)
     assert field.transform == UnknownTransform("bucket[4]")
     [void] = fields_from_json(
@@ -238,6 +239,7 @@ def test_a_known_name_with_several_sources_is_an_unknown_transform() -> None:
 
 
 def test_a_spec_of_several_sources_is_kept_never_computed_and_never_prunes() -> None:
+    """docs/conformance.md 64."""
     t = table_with(IntegerType(), 3)
     spec = PartitionSpec(spec_id=0, fields=parsed_fields(SEVERAL))
     publish(t, replace(t.metadata, partition_specs=(spec,)))

@@ -105,6 +105,7 @@ def three_overwrites(properties: Mapping[str, str] | None = None) -> CommitTable
 
 @pytest.mark.with_lists("the files that go are counted with their lists")
 def test_files_of_expired_snapshots_are_deleted() -> None:
+    """docs/conformance.md 92."""
     t = three_overwrites()
     table, stray = users(t), f"{LOCATION}/data/stray"
     t.io.write_bytes(stray, b"nobody's")
@@ -195,6 +196,7 @@ def commit(t: CommitTable, action: Any, branch: str = MAIN) -> None:
 
 
 def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
+    """docs/conformance.md 92."""
     t = a_table(3)
     table = users(t)
     table.append(ROWS)
@@ -227,6 +229,7 @@ def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
 def test_files_referenced_elsewhere_are_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """docs/conformance.md 92."""
     t = a_table()
     shared, elsewhere = f"{LOCATION}/data/f", "mem://wh/other/data/f"
     for location in (shared, elsewhere):

@@ -64,6 +64,7 @@ def counted_anew(table: Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows(tmp_path: Path, version: int, file_format: str) -> None:
+    """docs/conformance.md 98."""
     table = a_table(tmp_path / "t", version, **{"write.format.default": file_format})
     assert table.partition_statistics() is None
     assert compute(table) is None
@@ -123,6 +124,7 @@ def test_kept_up_from_the_last_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_deletes_are_counted(tmp_path: Path) -> None:
+    """docs/conformance.md 98."""
     table = create_path_table(tmp_path / "t", SCHEMA, properties={"format-version": "3"})
     add(table, "a", "a", "a")
     [task] = table.scan().plan_files()
