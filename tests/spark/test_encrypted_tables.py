@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
+from iceberg_pyspark.errors import InvalidRequestError
 from tests.support.encrypted_tables import files_with, key_properties
 
 SECRETS = ["secret", "PAR1", "PFA1", "Obj\x01", "iceberg.schema", "spark_schema"]
@@ -140,3 +141,26 @@ def test_new_tables_and_streams(spark: SparkSession, lake: Path, tmp_path: Path)
     changes = spark.sql("select count(*) from lake.db.t.changes").collect()
     assert changes[0][0] > 2000
     assert files_with(lake, SECRETS) == []
+
+
+def test_equality_deletes_are_encrypted_and_converted(spark: SparkSession, lake: Path) -> None:
+    create(spark)
+    table = install(spark).table(TABLE)
+    keys = spark.sql("select id, int(id % 3) part, double(id) d from range(5, 9)")
+    table.write_equality_deletes(keys, ["id", "part"])
+    contents = spark.sql(f"select distinct content from {TABLE}.delete_files").collect()
+    assert [row[0] for row in contents] == [2]
+    expected_rows = expected(i for i in range(3000) if not 5 <= i < 9)
+    assert rows(spark) == expected_rows
+    portable = spark.read.format("iceberg-py").option("native", "false")
+    for key, value in key_properties(lake.parent).items():
+        portable = portable.option(key, value)
+    assert portable.load(str(lake / "db" / "t")).count() == len(expected_rows)
+    spark.sql("call lake.system.rewrite_equality_deletes('db.t')")
+    contents = spark.sql(f"select distinct content, file_format from {TABLE}.delete_files")
+    assert [tuple(row) for row in contents.collect()] == [(1, "PUFFIN")]
+    assert rows(spark) == expected_rows
+    assert files_with(lake, SECRETS) == []
+    spark.sql(f"alter table {TABLE} add columns (d double)")
+    with pytest.raises(InvalidRequestError, match=r"except float, .*, not d; name"):
+        install(spark).table(TABLE).write_equality_deletes(keys, ["d", "part"])

@@ -43,13 +43,24 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.spec.transforms import VoidTransform
-from iceberg_pyspark.spec.types import NestedField, PrimitiveType
+from iceberg_pyspark.spec.types import (
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    NestedField,
+    PrimitiveType,
+    UnknownType,
+)
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.table.commits.new_data import delete_format
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+# The columns of identifier fields, and so of equality deletes, exclude float and double.
+_NOT_COMPARED_EXACTLY = (FloatType, DoubleType, GeometryType, GeographyType, UnknownType)
 
 
 def write_equality_deletes(
@@ -160,12 +171,15 @@ def _keys(
     unknown = [
         schema.name_by_id[f.field_id]
         for f in keys
-        if f.field_id in schema.parent_by_id or not isinstance(f.type, PrimitiveType)
+        if f.field_id in schema.parent_by_id
+        or not isinstance(f.type, PrimitiveType)
+        or isinstance(f.type, _NOT_COMPARED_EXACTLY)
     ]
     if unknown or not columns:
         raise InvalidRequestError(
             f"equality deletes of table {table} need one or more top-level columns of primitive "
-            f"types, not {', '.join(unknown) or 'none'}; name such columns"
+            f"types, except float, double, geometry, geography and unknown, not "
+            f"{', '.join(unknown) or 'none'}; name such columns"
         )
     ids = {f.field_id for f in keys}
     names = schema.name_by_id
