@@ -6,7 +6,7 @@ million paths have the same hash about once in tens of millions of tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,12 +55,12 @@ class Files:
 
 COLUMNS = (
     *("id", "target", "content", "snapshot_id", "sequence_number", "file_sequence_number"),
-    *("record_count", "first_row_id"),
+    *("record_count", "first_row_id", "partition"),
 )
 """The columns of `Files.values`; missing values are -1.
 
 `id` identifies a path, with the offset for a deletion vector; `target` is the id of a deletion
-vector's data file.
+vector's data file; `partition` identifies the partition spec and tuple.
 """
 
 ReadLive = Callable[[ManifestFile], pa.Table]
@@ -95,7 +95,10 @@ def numbers_of(entries: pa.Table) -> Numbers:
     offsets = entries["content_offset"].to_pylist()
     paths = entries["file_path"].to_pylist()
     targets = entries["referenced_data_file"].to_pylist()
+    specs, partitions = entries["spec_id"].to_pylist(), entries["partition"].to_pylist()
     columns = {
+        # as text, in which all NaNs are equal, and the zeros are not
+        "partition": [hash((s, repr(p))) for s, p in zip(specs, partitions, strict=True)],
         "id": [id_of(p, o) for p, o in zip(paths, offsets, strict=True)],
         "target": [
             _NONE if t is None or o is None else id_of(t)
@@ -112,11 +115,18 @@ def numbers_of(entries: pa.Table) -> Numbers:
 
 
 def live_file_problems(
-    files: Files, read: ReadLive, *, has_row_ids: bool, next_row_id: int
+    files: Files,
+    read: ReadLive,
+    *,
+    has_row_ids: bool,
+    next_row_id: int,
+    summary: Mapping[str, str] | None,
 ) -> Iterator[tuple[str, ManifestFile, str]]:
     """Yield a rule's name, the manifest with the problem, and a description of the problem.
 
-    `has_row_ids`: the snapshot has assigned row ids to all data files without row ids.
+    `has_row_ids`: the snapshot has assigned row ids to all data files without row ids. `summary` is
+    that of a snapshot with a manifest list, None for one with a root manifest, which has rules of
+    its own.
     """
     ids = files.column("id")
     for row in _last_repetitions(ids):
@@ -135,7 +145,9 @@ def live_file_problems(
             files.place(row)[0],
             f"{target} has more than one deletion vector",
         )
-    yield from _vectors_too_old(files, np.flatnonzero(is_data), vectors, read)
+    yield from _misplaced_vectors(
+        files, np.flatnonzero(is_data), vectors, read, is_listed=summary is not None
+    )
     yield from _wrong_row_ids(files, np.flatnonzero(is_data), read, has_row_ids, next_row_id)
 
 
@@ -150,26 +162,39 @@ def _last_repetitions(values: Numbers) -> list[int]:
     return sorted(order[is_last & is_again].tolist())
 
 
-def _vectors_too_old(
-    files: Files, data: npt.NDArray[np.intp], vectors: npt.NDArray[np.intp], read: ReadLive
+def _misplaced_vectors(
+    files: Files,
+    data: npt.NDArray[np.intp],
+    vectors: npt.NDArray[np.intp],
+    read: ReadLive,
+    *,
+    is_listed: bool,
 ) -> Iterator[tuple[str, ManifestFile, str]]:
-    if not len(data) or not len(vectors):
+    if not len(vectors):
         return
+
+    def problem(i: int, rule: str, text: str) -> tuple[str, ManifestFile, str]:
+        row = int(vectors[i])
+        target = path_at(files, row, read, "referenced_data_file")
+        return rule, files.place(row)[0], f"the vector of {target} {text}"
+
     order = data[np.argsort(files.column("id")[data], kind="stable")]
     ids = files.column("id")[order]
     targets = files.column("target")[vectors]
-    at = np.minimum(np.searchsorted(ids, targets), len(ids) - 1)
-    numbers = files.column("sequence_number")
-    too_old = (ids[at] == targets) & (numbers[vectors] < numbers[order[at]])
-    for i in np.flatnonzero(too_old).tolist():
-        row = int(vectors[i])
-        target = path_at(files, row, read, "referenced_data_file")
-        yield (
-            "vector-applies",
-            files.place(row)[0],
-            f"the vector of {target} has sequence number {numbers[row]}, "
-            f"the file {numbers[order[at[i]]]}",
-        )
+    is_live = np.isin(targets, ids)
+    if is_listed:
+        for i in np.flatnonzero(~is_live).tolist():
+            yield problem(i, "vector-of-live-file", "is live, and the file is not")
+    if not len(data):
+        return
+    file_rows = order[np.minimum(np.searchsorted(ids, targets), len(ids) - 1)]
+    numbers, partitions = files.column("sequence_number"), files.column("partition")
+    for i in np.flatnonzero(is_live & (numbers[vectors] < numbers[file_rows])).tolist():
+        number, of_file = numbers[vectors[i]], numbers[file_rows[i]]
+        yield problem(i, "vector-applies", f"has sequence number {number}, the file {of_file}")
+    is_elsewhere = is_live & (partitions[vectors] != partitions[file_rows])
+    for i in np.flatnonzero(is_elsewhere).tolist():
+        yield problem(i, "vector-partition", "has another partition or spec than the file")
 
 
 def _wrong_row_ids(
@@ -211,6 +236,23 @@ def _wrong_row_ids(
             f"row ids of {path_at(files, row, read)} end at {int(ends.max())}, above next-row-id "
             f"{next_row_id}",
         )
+
+
+def total_problems(files: Files, summary: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the totals in a snapshot's summary that differ from its live files."""
+    content, records = files.column("content"), files.column("record_count")
+    counts = {c: int((content == c).sum()) for c in FileContent}
+    rows = {c: int(records[content == c].sum()) for c in FileContent}
+    for key, total in {
+        "total-data-files": counts[FileContent.DATA],
+        "total-delete-files": len(content) - counts[FileContent.DATA],
+        "total-records": rows[FileContent.DATA],
+        "total-position-deletes": rows[FileContent.POSITION_DELETES],
+        "total-equality-deletes": rows[FileContent.EQUALITY_DELETES],
+    }.items():
+        stated = summary.get(key, str(total))
+        if stated != str(total):
+            yield "summary-totals", f"{key} is {stated}, and the live files have {total}"
 
 
 def rows_in(values: Numbers, ids: Sequence[int] | Numbers) -> npt.NDArray[np.bool_]:

@@ -13,13 +13,16 @@ import pyarrow as pa
 
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_reader import read_partition_types
+from iceberg_pyspark.spec.encryption import TABLE_KEY_ID
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestFile
 from iceberg_pyspark.spec.partitioning import declared_partition_type, partition_type
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.verify.findings import Problem
+from iceberg_pyspark.table.verify.manifest_rules import entry_problems, metric_fields
 
 MetadataProblem = tuple[str, int | None, str]
 """A rule's name, a snapshot id, and a description of the problem."""
@@ -37,6 +40,8 @@ def metadata_problems(metadata: TableMetadata) -> Iterator[MetadataProblem]:
             (rule, snapshot.snapshot_id, problem) for rule, problem in _of(snapshot, metadata)
         )
     yield from _row_ids(metadata)
+    yield from _statistics(metadata)
+    yield from _history(metadata)
 
 
 def _unknown_snapshots(metadata: TableMetadata) -> Iterator[MetadataProblem]:
@@ -61,6 +66,8 @@ def _unknown_snapshots(metadata: TableMetadata) -> Iterator[MetadataProblem]:
 
 def _of(snapshot: Snapshot, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
     roots = snapshot.root_manifest is not None
+    if TABLE_KEY_ID in metadata.properties and not roots and snapshot.list_key is None:
+        yield "encrypted", "the manifest list has no key"
     if roots and metadata.format_version < RELATIVE_PATHS_VERSION:
         yield (
             "root-manifest-xor-manifest-list",
@@ -115,6 +122,33 @@ def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
             return
 
 
+def _statistics(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    rule = "statistics-of-snapshot"
+    for kind, files in (
+        ("statistics", metadata.statistics),
+        ("partition statistics", metadata.partition_statistics),
+    ):
+        counts = Counter(f.snapshot_id for f in files)
+        for snapshot_id, count in counts.items():
+            if snapshot_id not in metadata.snapshot_by_id:
+                yield rule, snapshot_id, f"{kind} of a snapshot that is not there"
+            elif count > 1:
+                yield rule, snapshot_id, f"{count} files of {kind}"
+
+
+def _history(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    """Java refuses tables whose logs go back in time by more than the clocks of writers may."""
+    for name, times in (
+        ("snapshot log", [e.timestamp_ms for e in metadata.snapshot_log]),
+        ("metadata log", [e.timestamp_ms for e in metadata.metadata_log]),
+    ):
+        ends = [*times[1:], metadata.last_updated_ms]
+        for before, after in zip(times, ends, strict=False):
+            if after < before - _CLOCK_SKEW_MS:
+                yield "history-order", None, f"the {name} has {before} before {after}"
+
+
+_CLOCK_SKEW_MS = 60_000
 Numbers = npt.NDArray[np.int64]
 _COUNTS = [f"{s.name.lower()}_{unit}_count" for s in EntryStatus for unit in ("files", "rows")]
 
@@ -123,13 +157,18 @@ def entries_of_manifest(
     io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, drop_deleted: bool
 ) -> pa.Table:
     """Return the entries of a manifest with inherited values; removed positions are left out."""
+    type_ = _partition_type(io, metadata, manifest)
+    return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
+
+
+def _partition_type(io: FileIO, metadata: TableMetadata, manifest: ManifestFile) -> StructType:
     spec = metadata.spec_by_id[manifest.partition_spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
-    if not manifest.is_root:
-        # manifests from before the table was replaced may have columns of other types
-        types = read_partition_types(io, manifest.manifest_path, manifest.key_metadata)
-        type_ = declared_partition_type(type_, types)
-    return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
+    if manifest.is_root:
+        return type_
+    # manifests from before the table was replaced may have columns of other types
+    types = read_partition_types(io, manifest.manifest_path, manifest.key_metadata)
+    return declared_partition_type(type_, types)
 
 
 def manifest_problems(
@@ -144,9 +183,16 @@ def manifest_problems(
         yield "file-length", f"{length} bytes, and {manifest.manifest_length} are said"
     # without the counts, which reading would check too
     no_counts: dict[str, Any] = dict.fromkeys(_COUNTS)
-    entries = entries_of_manifest(
-        io, metadata, replace(manifest, dead_positions=None, **no_counts), drop_deleted=False
+    type_ = _partition_type(io, metadata, manifest)
+    entries = read_entries(
+        io,
+        replace(manifest, dead_positions=None, **no_counts),
+        type_,
+        drop_deleted=False,
+        metrics=() if manifest.is_root else metric_fields(metadata).keys(),
     )
+    if not manifest.is_root:
+        yield from entry_problems(entries, metadata, manifest, type_)
     status = np.asarray(entries["status"])
     records: Numbers = np.asarray(entries["record_count"])
     for s in EntryStatus:

@@ -28,6 +28,24 @@ RULES_OF_TABLES: Mapping[str, str] = {
     "one-vector-per-data-file": "a data file has at most one live deletion vector",
     "vector-applies": "a deletion vector is not older than its data file",
     "row-ids": "the row id ranges of live data files do not overlap, and are below next-row-id",
+    "history-order": "the snapshot log and the metadata log are in order of time, and not later "
+    "than the table's last update, up to a minute",
+    "statistics-of-snapshot": "statistics, and statistics of partitions, are of snapshots in the "
+    "table metadata, and each snapshot has at most one file of each",
+    "encrypted": "the manifest lists, manifests and files of a table with encryption.key-id are "
+    "encrypted",
+    "partition-summaries": "the partition values of a manifest's live files are within the "
+    "summaries in the manifest list",
+    "column-metrics": "the counts of a column are not negative, nulls and NaNs are values, and its "
+    "lower bound is not above its upper bound",
+    "vector-partition": "a deletion vector has the partition and the spec of its data file",
+    "vector-of-live-file": "the data file of a live deletion vector is live in the same snapshot",
+    "summary-totals": "the totals in the summary of a snapshot are those of its live files",
+    "vector-iff-type": "an entry contains the place of a deletion vector if and only if it is the "
+    "entry of a vector",
+    "equality-ids-iff-equality-deletes": "an entry has equality_ids if and only if its file "
+    "contains equality deletes",
+    "first-row-id-of-data": "only entries of data files and data manifests have first_row_id",
 }
 RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
     "root-manifest-xor-manifest-list": "a snapshot has either a manifest list or, from version 4 "
@@ -38,16 +56,11 @@ RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
     "types-in-root": "only a root contains entries of manifests and of manifest deletion vectors",
     "leaf-content": "a data leaf contains only data files, and a delete leaf only deletes",
     "known-status": "an entry has a status that its form of root manifest defines",
-    "vector-iff-type": "an entry contains the place of a deletion vector if and only if it is the "
-    "entry of a vector",
     "vector-place": "the deletion vector of a data file is in a Puffin file; the deletion vector "
     "of a manifest is in a Puffin file or inline",
     "manifest-stats-iff-manifest": "an entry has all fields of manifest_stats if it is the entry "
     "of a manifest, and none otherwise",
-    "equality-ids-iff-equality-deletes": "an entry has equality_ids if and only if its file "
-    "contains equality deletes",
     "sort-order-of-data": "only entries of data files have sort_order_id",
-    "first-row-id-of-data": "only entries of data files and data manifests have first_row_id",
     "referenced-file": "the entry of a vector names the file to which the vector applies; entries "
     "of other files, except delete manifests, name no file",
     "location": "an entry has a location, unless its vector is inline",

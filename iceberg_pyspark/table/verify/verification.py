@@ -26,6 +26,7 @@ from iceberg_pyspark.table.verify.live_files import (
     concat_files,
     live_file_problems,
     numbers_of,
+    total_problems,
 )
 from iceberg_pyspark.table.verify.metadata_rules import (
     entries_of_manifest,
@@ -77,6 +78,12 @@ class _Verification:
         snapshots = sorted(metadata.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
         for snapshot in snapshots:
             self._snapshot(snapshot)
+        for file in metadata.statistics:
+            self._length(file.snapshot_id, file.statistics_path, file.file_size_in_bytes)
+        for partitions in metadata.partition_statistics:
+            self._length(
+                partitions.snapshot_id, partitions.statistics_path, partitions.file_size_in_bytes
+            )
         return TableVerification(
             table=str(self.table.identifier),
             metadata_location=location,
@@ -85,6 +92,13 @@ class _Verification:
             files_were_checked=self.check_files,
             findings=tuple(self.report.findings.values()),
         )
+
+    def _length(self, snapshot_id: int, location: str, stated_length: int) -> None:
+        with self.report.reading(snapshot_id, location):
+            length = self.io.size(location)
+            if length != stated_length:
+                problem = f"{length} bytes, and {stated_length} are said"
+                self.report.add("file-length", snapshot_id, location, problem)
 
     def _snapshot(self, snapshot: Snapshot) -> None:
         here = snapshot.snapshot_id
@@ -102,9 +116,12 @@ class _Verification:
                     self.report.add("readable", here, root.location, str(e))
                 return
         else:
-            manifests = []
+            is_readable = False
             with self.report.reading(here, snapshot.manifest_list or self.table.metadata_location):
                 manifests = read_snapshot_manifests(self.io, snapshot)
+                is_readable = True
+            if not is_readable:
+                return
         readable = [m for m in manifests if self._manifest(m, snapshot)]
         self.numbers = {m: self.numbers[m] for m in readable}
         if len(readable) < len(manifests):
@@ -154,9 +171,13 @@ class _Verification:
             self._read,
             has_row_ids=snapshot.first_row_id is not None,
             next_row_id=self.table.metadata.next_row_id,
+            summary=snapshot.summary if snapshot.root_manifest is None else None,
         )
         for rule, manifest, problem in problems:
             self.report.add(rule, snapshot.snapshot_id, manifest.manifest_path, problem)
+        place = snapshot.manifest_list or self.table.metadata_location
+        totals = total_problems(files, snapshot.summary)
+        self.report.add_problems(totals, snapshot.snapshot_id, snapshot.root_manifest or place)
         if self.check_files:
             self.files.check(snapshot.snapshot_id, manifests, self._read, files)
 

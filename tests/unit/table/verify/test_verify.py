@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,8 +22,17 @@ from hypothesis import strategies as st
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests, write_manifest_list
-from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
+from iceberg_pyspark.formats.manifest_writer import write_manifest
+from iceberg_pyspark.spec.manifests import (
+    FileContent,
+    ManifestContent,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry, SnapshotRef
+from iceberg_pyspark.spec.statistics import StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.verify.findings import Finding, TableVerification
@@ -111,13 +124,18 @@ def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
 # --- each rule ------------------------------------------------------------------------------------
 
 
-def a_table(folder: Path) -> Table:
+def a_table(folder: Path, *partitioned_by: str) -> Table:
     """Create a table of two files, with a deletion vector of the first, in three snapshots."""
-    table = create_path_table(folder, "id BIGINT", properties={"format-version": "3"})
-    append_rows(table, [{"id": 1}, {"id": 2}])
-    append_rows(table, [{"id": 3}])
+    table = create_path_table(
+        folder,
+        "id BIGINT, p DOUBLE",
+        partitioned_by=partitioned_by,
+        properties={"format-version": "3"},
+    )
+    append_rows(table, [{"id": 1, "p": 1.5}, {"id": 2, "p": 1.5}])
+    append_rows(table, [{"id": 3, "p": 2.5}])
     (task, *_) = table.scan(filter="id = 1").plan_files()
-    delete_positions(table, {task.file_path: [0]})
+    delete_positions(table, {task.file_path: [0]}, partition=task.partition)
     return path_table(folder)
 
 
@@ -149,7 +167,7 @@ def listed_otherwise(of: Callable[[Sequence[ManifestFile]], Sequence[ManifestFil
 
     def change(metadata: TableMetadata) -> TableMetadata:
         io, last = LocalFileIO(), metadata.snapshots[-1]
-        location = f"{metadata.location}/metadata/snap-otherwise.avro"
+        location = f"{metadata.location}/metadata/snap-{uuid.uuid4()}.avro"
         write_manifest_list(
             io,
             location,
@@ -165,6 +183,83 @@ def listed_otherwise(of: Callable[[Sequence[ManifestFile]], Sequence[ManifestFil
     return change
 
 
+def last_entries(of_content: ManifestContent, **values: Any) -> Change:
+    """Return a change of all files' entries in the last manifest of this content."""
+
+    def change(metadata: TableMetadata) -> TableMetadata:
+        def of(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+            target = [m for m in manifests if m.content is of_content][-1]
+            io, spec = LocalFileIO(), metadata.spec_by_id[target.partition_spec_id]
+            type_ = partition_type(spec, metadata.schemas)
+            entries = [
+                replace(e, data_file=replace(e.data_file, **values))
+                for e in read_manifest_entries(io, target, type_)
+            ]
+            written = write_manifest(
+                io,
+                f"{metadata.location}/metadata/otherwise-m0.avro",
+                entries,
+                spec=spec,
+                schema=metadata.current_schema,
+                partition_type=type_,
+                format_version=3,
+                content=of_content,
+                snapshot_id=target.added_snapshot_id or 0,
+            )
+            written = replace(
+                written,
+                sequence_number=target.sequence_number,
+                min_sequence_number=target.min_sequence_number,
+                first_row_id=target.first_row_id,
+            )
+            return [written if m == target else m for m in manifests]
+
+        return listed_otherwise(of)(metadata)
+
+    return change
+
+
+def statistics_of(*snapshot_ids: int) -> Change:
+    """Return a change that adds statistics, whose files are not there."""
+    files = tuple(
+        StatisticsFile(
+            snapshot_id=i,
+            statistics_path="/nowhere/s.puffin",
+            file_size_in_bytes=1,
+            file_footer_size_in_bytes=1,
+        )
+        for i in snapshot_ids
+    )
+    return lambda m: replace(m, statistics=files)
+
+
+def current_statistics_twice(metadata: TableMetadata) -> TableMetadata:
+    return statistics_of(*[metadata.snapshots[-1].snapshot_id] * 2)(metadata)
+
+
+def row_ids_of_deletes(metadata: TableMetadata) -> TableMetadata:
+    location = str(metadata.snapshots[-1].manifest_list)
+    with Path(location).open("rb") as file:
+        reader: Any = fastavro.reader(file)
+        records = [{**r, "first_row_id": 0} if r["content"] == 1 else r for r in reader]
+    with Path(f"{location}-otherwise").open("wb") as file:
+        fastavro.writer(file, reader.writer_schema, records, metadata=reader.metadata)
+    return last_snapshot(manifest_list=f"{location}-otherwise")(metadata)
+
+
+def summary_with(**totals: str) -> Change:
+    return lambda m: last_snapshot(
+        summary={
+            **m.snapshots[-1].summary,
+            **{k.replace("_", "-"): v for k, v in totals.items()},
+        }
+    )(m)
+
+
+def with_a_key_id(metadata: TableMetadata) -> TableMetadata:
+    return replace(metadata, properties={**metadata.properties, "encryption.key-id": "k"})
+
+
 def beside_a_root(metadata: TableMetadata) -> TableMetadata:
     return last_snapshot(root_manifest=f"{metadata.location}/metadata/r.parquet")(metadata)
 
@@ -173,7 +268,29 @@ def twice(metadata: TableMetadata) -> TableMetadata:
     return replace(metadata, snapshots=(*metadata.snapshots, metadata.snapshots[-1]))
 
 
+def backwards(log: Sequence[SnapshotLogEntry]) -> tuple[SnapshotLogEntry, ...]:
+    first, *others = log
+    return replace(first, timestamp_ms=first.timestamp_ms + 70_000), *others
+
+
+def summaries(**values: Any) -> Change:
+    """Return a change of the summary of the partition field in the last manifest of data."""
+    bounds = {"lower_bound": DOUBLE(2.5), "upper_bound": DOUBLE(2.5), **values}
+    return last_manifest(
+        DATA,
+        partitions=(PartitionFieldSummary(contains_null=False, contains_nan=False, **bounds),),
+    )
+
+
 DATA, DELETES = ManifestContent
+LONG, DOUBLE = Struct("<q").pack, Struct("<d").pack
+AN_EQUALITY_DELETE: dict[str, Any] = {
+    "content": FileContent.EQUALITY_DELETES,
+    "file_format": "parquet",
+    "content_offset": None,
+    "content_size_in_bytes": None,
+    "referenced_data_file": None,
+}
 TABLE_BREAKS: list[tuple[str, Change]] = [
     ("known-snapshot", lambda m: replace(m, refs={**m.refs, "x": SnapshotRef(snapshot_id=9)})),
     ("known-snapshot", lambda m: replace(m, current_snapshot_id=9)),
@@ -199,12 +316,50 @@ TABLE_BREAKS: list[tuple[str, Change]] = [
     ("vector-applies", last_manifest(DELETES, sequence_number=0, min_sequence_number=0)),
     ("row-ids", last_manifest(DATA, first_row_id=1)),
     ("row-ids", last_manifest(DATA, first_row_id=7)),
+    ("history-order", lambda m: replace(m, last_updated_ms=m.last_updated_ms - 70_000)),
+    ("history-order", lambda m: replace(m, snapshot_log=backwards(m.snapshot_log))),
+    ("statistics-of-snapshot", statistics_of(7)),
+    ("statistics-of-snapshot", current_statistics_twice),
+    ("encrypted", with_a_key_id),
+    ("summary-totals", summary_with(total_records="4")),
+    ("summary-totals", summary_with(total_data_files="1")),
+    ("summary-totals", summary_with(total_delete_files="0", total_position_deletes="0")),
+    ("vector-of-live-file", last_entries(DELETES, referenced_data_file="/gone")),
+    ("vector-iff-type", last_entries(DELETES, referenced_data_file=None)),
+    ("vector-iff-type", last_entries(DATA, content_offset=4)),
+    ("vector-iff-type", last_entries(DATA, file_format="puffin")),
+    ("equality-ids-iff-equality-deletes", last_entries(DATA, equality_ids=(1,))),
+    (
+        "equality-ids-iff-equality-deletes",
+        last_entries(DELETES, equality_ids=(9,), **AN_EQUALITY_DELETE),
+    ),
+    ("equality-ids-iff-equality-deletes", last_entries(DELETES, **AN_EQUALITY_DELETE)),
+    ("column-metrics", last_entries(DATA, value_counts={1: -1})),
+    ("column-metrics", last_entries(DATA, value_counts={2: 1}, null_value_counts={2: 2})),
+    (
+        "column-metrics",
+        last_entries(DATA, lower_bounds={1: LONG(5)}, upper_bounds={1: LONG(4)}),
+    ),
+    ("first-row-id-of-data", row_ids_of_deletes),
+]
+PARTITION_BREAKS: list[tuple[str, Change]] = [
+    ("partition-summaries", summaries(lower_bound=DOUBLE(2.6))),
+    ("partition-summaries", summaries(upper_bound=DOUBLE(2.4))),
+    ("partition-summaries", summaries(upper_bound=b"123")),
+    ("partition-summaries", summaries(lower_bound=None, upper_bound=None)),
+    ("partition-summaries", last_manifest(DATA, partitions=())),
+    ("vector-partition", last_entries(DELETES, partition=(2.5,))),
+    ("vector-partition", last_entries(DELETES, partition=(None,))),
 ]
 ALSO = {
     "unique-snapshot-id": {"snapshot-sequence-number"},
     # A missing root manifest cannot be read.
     "root-manifest-xor-manifest-list": {"file-exists"},
     "snapshot-sequence-number": {"sequence-number-range"},
+    "one-entry-per-file": {"summary-totals"},
+    "statistics-of-snapshot": {"file-exists"},
+    "equality-ids-iff-equality-deletes": {"summary-totals"},
+    "vector-iff-type": {"readable", "vector-of-live-file"},
 }
 
 
@@ -215,6 +370,38 @@ def test_a_rule_that_is_broken_is_named(tmp_path: Path, rule: str, change: Chang
     actual = verified(table, change(table.metadata))
     assert rule in rules_of(actual), repr(actual)
     assert rules_of(actual) <= {rule, *ALSO.get(rule, ())}, repr(actual)
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"), PARTITION_BREAKS, ids=[rule for rule, _ in PARTITION_BREAKS]
+)
+def test_a_rule_of_partitions_that_is_broken_is_named(
+    tmp_path: Path, rule: str, change: Change
+) -> None:
+    """docs/conformance.md 25 and 47."""
+    table = a_table(tmp_path / "t", "p")
+    assert table.verify(check_files=True).findings == ()
+    actual = verified(table, change(table.metadata))
+    assert rules_of(actual) == {rule}, repr(actual)
+
+
+def test_nulls_and_nan_that_a_summary_leaves_out_are_named(tmp_path: Path) -> None:
+    """docs/conformance.md 47."""
+    table = create_path_table(
+        tmp_path / "t", "p DOUBLE", partitioned_by=["p"], properties={"format-version": "3"}
+    )
+    append_rows(table, [{"p": 1.0}, {"p": None}, {"p": math.nan}])
+    table.refresh()
+    assert table.verify().ok
+    one = DOUBLE(1.0)
+    for nulls, nan in ((False, True), (True, False)):
+        summary = PartitionFieldSummary(
+            contains_null=nulls, contains_nan=nan, lower_bound=one, upper_bound=one
+        )
+        change = last_manifest(DATA, partitions=(summary,))
+        actual = verified(table, change(table.metadata))
+        (finding,) = actual.findings
+        assert (finding.rule, "NaN" in finding.what) == ("partition-summaries", nulls)
 
 
 def verified(table: Table, metadata: TableMetadata) -> TableVerification:
@@ -228,7 +415,7 @@ def rules_of(result: TableVerification) -> set[str]:
 def test_a_manifest_is_read_for_the_first_of_the_snapshots_that_share_it(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     for number in range(6):
-        append_rows(table, [{"id": 100 + number, "p": "x"}])
+        append_rows(table, [{"id": 100 + number, "p": 0.5}])
     reads = Counter[str]()
 
     def count(operation: str, location: str, _: str) -> None:
@@ -317,7 +504,7 @@ def test_a_finding_is_one_line_for_a_person() -> None:
 
 def test_every_rule_is_broken_by_a_test() -> None:
     others = {"file-exists", "readable", "one-vector-per-data-file"}
-    of_tables = {rule for rule, _ in TABLE_BREAKS} | others
+    of_tables = {rule for rule, _ in (*TABLE_BREAKS, *PARTITION_BREAKS)} | others
     assert of_tables >= RULES_OF_TABLES.keys()
     # `test_leaf_pruning.py` breaks these rules, where it writes leaves.
     of_leaves = {"content-stats"}
