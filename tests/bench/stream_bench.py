@@ -240,7 +240,9 @@ def seconds_of_batch(query: StreamingQuery) -> float:
 
 def add_files(table: Table, count: int, rows: int = 100) -> None:
     """Add files to a table of ids and texts in one snapshot."""
-    context = write_context_of(str(table.identifier), table.metadata, write_id=str(uuid.uuid4()))
+    context = write_context_of(
+        str(table.identifier), table.metadata, table.io, write_id=str(uuid.uuid4())
+    )
     ids = pa.array(range(count * rows))
     batch = pa.record_batch([ids, ids.cast(pa.string())], ["id", "v"])
     files = []

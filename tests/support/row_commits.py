@@ -437,7 +437,9 @@ class RowCommitter:
     def _write(self, rows: pa.Table) -> tuple[tuple[DataFile, ...], str]:
         write_id = str(uuid.uuid4())
         metadata = self.table.metadata
-        context: Any = write_context_of(str(self.identifier), metadata, write_id=write_id)
+        context: Any = write_context_of(
+            str(self.identifier), metadata, self.table.io, write_id=write_id
+        )
         if LINEAGE[0] in rows.column_names:
             fields = (*context.schema.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
             context = replace(context, schema=replace(context.schema, fields=fields))

@@ -518,7 +518,7 @@ def _optional(schema: Schema) -> Schema:
 
 def _write_deletes(h: History, schema: Schema, rows: Sequence[Mapping[str, Any]]) -> DataFile:
     context = replace(
-        write_context_of("deletes", h.table.metadata, write_id=str(uuid.uuid4())),
+        write_context_of("deletes", h.table.metadata, h.table.io, write_id=str(uuid.uuid4())),
         schema=schema,
         schemas=(),
         spec=PartitionSpec(spec_id=0),

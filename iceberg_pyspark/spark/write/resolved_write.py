@@ -167,6 +167,7 @@ class ResolvedWrite:
         return write_context_of(
             self.table,
             metadata,
+            self.io,
             write_id=self.file_id,
             spec=spec,
             overrides=self.settings.properties,

@@ -109,6 +109,20 @@ class TableEncryption:
     service: KeyManagement
     wrapped_keys: tuple[tuple[bytes, str], ...] = field(default=(), repr=False, compare=False)
     unwrapped_keys: Mapping[bytes, bytes] = field(default_factory=dict, repr=False, compare=False)
+    is_of_task: bool = field(default=False, compare=False)
+
+    def check_service(self) -> None:
+        """Ask the service for what a commit will need, so that its refusal precedes the first file.
+
+        Tasks do not ask: their driver has.
+        """
+        if self.is_of_task or self.key_id is None:
+            return
+        own = [wrapped for wrapped, key_id in self.wrapped_keys if key_id == self.key_id]
+        if own:
+            self._unwrap(own[-1], self.key_id)
+        else:
+            self.service.prepare(self.key_length, self.key_id, self.table)
 
     def for_tasks(self) -> TableEncryption:
         """Return a value with unwrapped keys in place of what the key management needs."""
@@ -117,7 +131,13 @@ class TableEncryption:
             # a key that the service no longer has matters only to a task that needs it
             with contextlib.suppress(IcebergError):
                 keys[wrapped] = self._unwrap(wrapped, key_id)
-        return replace(self, service=KeyManagement({}), wrapped_keys=(), unwrapped_keys=keys)
+        return replace(
+            self,
+            service=KeyManagement({}),
+            wrapped_keys=(),
+            unwrapped_keys=keys,
+            is_of_task=True,
+        )
 
     def _unwrap(self, wrapped: bytes, key_id: str) -> bytes:
         known = self.unwrapped_keys.get(wrapped)
@@ -143,8 +163,7 @@ class TableEncryption:
         new: tuple[Mapping[str, Any], ...] = ()
         wrapper = fresh_key(keys, self.key_id, now_ms)
         if wrapper is None:
-            content = secrets.token_bytes(self.key_length)
-            wrapped = self.service.wrap(content, self.key_id, self.table)
+            wrapped = self.service.new_key(self.key_length, self.key_id, self.table)
             wrapper = encryption_key(_new_id(), wrapped, self.key_id, created_ms=now_ms)
             new = (wrapper,)
         wrapped, timestamp = wrapped_key_of(wrapper)
@@ -179,6 +198,7 @@ class EncryptedTableIO(RestrictedFileIO):
 
     def open_keyed_output(self, location: str) -> tuple[BinaryIO, FileKey]:
         """Return a stream that does not encrypt, and a new key for a format that does so itself."""
+        self.encryption.check_service()
         return RestrictedFileIO.open_output(self, location), self.new_key()
 
     def new_key(self) -> FileKey:

@@ -12,6 +12,7 @@ import base64
 import binascii
 import importlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -120,6 +121,22 @@ class KeyManagement:
             _UNWRAPPED[(self._id(), table_key_id, wrapped)] = (time.monotonic(), key)
         return wrapped
 
+    def prepare(self, length: int, table_key_id: str, table: str) -> None:
+        """Have a new key wrapped, which `new_key` will return, if none is ready."""
+        place = (self._id(), table_key_id, length)
+        with _LOCK:
+            if place in _PREPARED:
+                return
+        wrapped = self.wrap(secrets.token_bytes(length), table_key_id, table)
+        with _LOCK:
+            _PREPARED[place] = wrapped
+
+    def new_key(self, length: int, table_key_id: str, table: str) -> bytes:
+        """Return a new random key, wrapped by the table's key."""
+        with _LOCK:
+            wrapped = _PREPARED.pop((self._id(), table_key_id, length), None)
+        return wrapped or self.wrap(secrets.token_bytes(length), table_key_id, table)
+
     def unwrap(self, wrapped: bytes, table_key_id: str, table: str) -> bytes:
         """Return the key that was wrapped by the table's key, from a cache of one hour."""
         place = (self._id(), table_key_id, wrapped)
@@ -141,7 +158,7 @@ class KeyManagement:
     def _call(self, table: str, call: Callable[[KeyManagementClient], bytes], key_id: str) -> bytes:
         with _LOCK:
             client = _CLIENTS.get(self._id())
-        secrets = secret_values(self.properties)
+        hidden = secret_values(self.properties)
         try:
             if client is None:
                 client = _new_client(self.properties)
@@ -150,13 +167,13 @@ class KeyManagement:
                     _CLIENTS[self._id()] = client
             key: object = call(client)
         except IcebergError as e:
-            raise type(e)(f"{table}: {e}") from harmless_cause(e, secrets)
+            raise type(e)(f"{table}: {e}") from harmless_cause(e, hidden)
         except Exception as e:  # noqa: BLE001 - the user's class may raise anything
             raise StorageError(
                 f"{table}: the key management service refused key '{key_id}', or was not reached "
-                f"({type(e).__name__}: {without_secrets(str(e), secrets):.300}); check the "
+                f"({type(e).__name__}: {without_secrets(str(e), hidden):.300}); check the "
                 "catalog's properties encryption.* and kms.*, and what the service permits you"
-            ) from harmless_cause(e, secrets)
+            ) from harmless_cause(e, hidden)
         if not (isinstance(key, bytes) and key):
             raise StorageError(
                 f"{table}: the key management client returned no bytes for key '{key_id}'; its "
@@ -168,6 +185,7 @@ class KeyManagement:
 _LOCK = threading.Lock()
 _CLIENTS: dict[tuple[tuple[str, str], ...], KeyManagementClient] = {}
 _UNWRAPPED: dict[tuple[object, str, bytes], tuple[float, bytes]] = {}
+_PREPARED: dict[tuple[object, str, int], bytes] = {}
 
 
 def _new_client(properties: Mapping[str, str]) -> KeyManagementClient:

@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.table_properties import (
     TARGET_FILE_SIZE,
     check_commit_properties,
 )
+from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 
 _MIN_ROWS = 10_000
@@ -47,6 +48,7 @@ def partition_spec(table: str, metadata: TableMetadata, spec_id: int | None) -> 
 def write_context_of(
     table: str,
     metadata: TableMetadata,
+    io: FileIO,
     *,
     write_id: str,
     spec: PartitionSpec | None = None,
@@ -56,11 +58,15 @@ def write_context_of(
     """Return the context for writing new data files; `spec` None is the table's default spec.
 
     `overrides` are table properties for this write only. Raises `InvalidRequestError` for an
-    invalid property that the commit of the files will need.
+    invalid property that the commit of the files will need, and the error of a key management
+    service that refuses the keys of an encrypted table.
     """
     check_may_change(metadata)
     properties = {**metadata.properties, **(overrides or {})}
     check_commit_properties(properties)
+    encryption = encryption_of(io)
+    if encryption is not None:
+        encryption.check_service()
     return WriteContext(
         table=table,
         table_location=metadata.location,
@@ -107,5 +113,5 @@ def write_rows(
 ) -> tuple[str, list[DataFile]]:
     """Write rows with the table's current schema and spec; return the write id and the files."""
     write_id = str(uuid.uuid4())
-    context = write_context_of(str(identifier), metadata, write_id=write_id)
+    context = write_context_of(str(identifier), metadata, io, write_id=write_id)
     return write_id, write_in_threads(context, batches_of(rows)[1], io)

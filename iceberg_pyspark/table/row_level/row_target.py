@@ -103,7 +103,11 @@ class RowTarget:
     def write_context(self) -> WriteContext:
         """Return the context in which changed rows are written, with their lineage."""
         context = write_context_of(
-            self.name, self.metadata, write_id=self.write_id, case_sensitive=self.case_sensitive
+            self.name,
+            self.metadata,
+            self.io,
+            write_id=self.write_id,
+            case_sensitive=self.case_sensitive,
         )
         schema = replace(context.schema, fields=(*context.schema.fields, *self.lineage))
         return replace(context, schema=schema)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -26,6 +26,7 @@ from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.key_management import KeyManagement
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 from tests.support.deleted_rows import delete_rows
 from tests.support.encrypted_tables import files_with, key_properties
 
@@ -258,3 +259,55 @@ def test_deletion_vectors_are_encrypted(table: ice.Table, tmp_path: Path) -> Non
     table.maintenance().rewrite_data_files(options={"rewrite-all": "true"})
     assert table.refresh().scan().to_arrow().num_rows == 18
     assert files_with(tmp_path / "wh", ["secret", "PAR1", "PFA1", "Obj\x01"]) == []
+
+
+class Refusing:
+    """A key management service that can be told to refuse."""
+
+    refuses = False
+
+    def initialize(self, properties: Mapping[str, str]) -> None:
+        pass
+
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        if Refusing.refuses:
+            raise PermissionError("not today")
+        return key[::-1]
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        return self.wrap_key(wrapped_key, wrapping_key_id)
+
+
+@pytest.mark.parametrize("has_snapshot", [False, True])
+def test_a_service_that_refuses_is_noticed_before_a_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_snapshot: bool
+) -> None:
+    properties = {"encryption.kms-impl": f"{__name__}.Refusing", "kms.test": str(tmp_path)}
+    catalog = open_catalog(tmp_path, **properties)
+    table = catalog.create_table("d.t", "id BIGINT, v STRING", properties=ENCRYPTED)
+    if has_snapshot:
+        table.append(pa.table(ROWS))
+    written_files: list[str] = []
+    open_output = RestrictedFileIO.open_output
+
+    def open_and_count(io: RestrictedFileIO, location: str) -> BinaryIO:
+        written_files.append(location)
+        return open_output(io, location)
+
+    monkeypatch.setattr(RestrictedFileIO, "open_output", open_and_count)
+    monkeypatch.setattr("iceberg_pyspark.storage.encryption.key_management._UNWRAPPED", {})
+    monkeypatch.setattr(Refusing, "refuses", True)
+    changes: list[Callable[[ice.Table], object]] = [
+        lambda t: t.append(pa.table(ROWS)),
+        lambda t: t.overwrite(pa.table(ROWS)),
+        lambda t: t.append(pa.table(ROWS).to_reader()),
+    ]
+    for change in changes:
+        with pytest.raises(StorageError, match=r"refused key 'keyA'.*not today"):
+            change(catalog.load_table("d.t"))
+    assert written_files == []
+    monkeypatch.setattr(Refusing, "refuses", False)
+    catalog.load_table("d.t").append(pa.table(ROWS))
+    again = catalog.load_table("d.t")
+    assert again.scan().to_arrow().num_rows == 10 * (1 + has_snapshot)
+    assert len(again.metadata.encryption_keys) == 2 + has_snapshot, "one key-encryption key"

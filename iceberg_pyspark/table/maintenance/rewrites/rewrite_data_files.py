@@ -284,6 +284,7 @@ class DataFileRewrite:
         context = write_context_of(
             self._table.name,
             self._metadata,
+            self._table.io,
             write_id=str(uuid.uuid4()),
             spec=self._spec,
         )

@@ -290,7 +290,7 @@ def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
 def delete_keys(table: Table, ids: Sequence[int], spec_id: int | None = None) -> None:
     """Delete ids by an equality delete, in the partition of one spec in which `p` is id % 2."""
     spec = None if spec_id is None else table.metadata.spec_by_id[spec_id]
-    context = write_context_of("t", table.metadata, write_id=str(uuid.uuid4()), spec=spec)
+    context = write_context_of("t", table.metadata, table.io, write_id=str(uuid.uuid4()), spec=spec)
     parts = pa.array([i % 2 for i in ids], pa.int32())
     keys = pa.record_batch({"id": pa.array(ids, pa.int64()), "p": parts})
     [written] = write_data_files(context, [keys], table.io, partition_id=0, task_id=0)
