@@ -50,8 +50,10 @@ from iceberg_pyspark.spark.bridge.java_modules import (
 from iceberg_pyspark.spark.bridge.py4j_names import JavaObject, Py4JError, Py4JJavaError
 from iceberg_pyspark.storage.files.cache import user_folder
 
-MAX_JARS = 40
-"""How many jars are kept, the most recently used; each pair of releases needs five."""
+MAX_JARS = 10 * len(BUILDS_ON)
+"""How many jars are kept, the most recently used: those of ten environments, each with a jar of
+each module; all of them take some 10 MB.
+"""
 
 _UNFINISHED_SUFFIX = ".unfinished"
 _UNFINISHED_SECONDS = 3600

@@ -11,6 +11,7 @@ import pytest
 
 from iceberg_pyspark.spark.bridge import java_classes as module
 from iceberg_pyspark.spark.bridge.java_classes import MAX_JARS, class_jar
+from iceberg_pyspark.spark.bridge.java_modules import BUILDS_ON
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
@@ -177,6 +178,15 @@ def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path)
     assert len(os.listdir(tmp_path)) == MAX_JARS
     cached_jar_of(tmp_path, "first")
     jar_of(tmp_path, "second")
+
+
+def test_environments_used_in_turns_keep_all_of_their_jars(tmp_path: Path) -> None:
+    """Each release of Spark, of Java and of this package has jars of its own."""
+    sources = [f"{module} of environment {i}" for i in range(8) for module in BUILDS_ON]
+    for text in sources:
+        jar_of(tmp_path, text)
+    for text in sources:
+        cached_jar_of(tmp_path, text)
 
 
 def test_unfinished_jar_of_a_killed_session_is_removed_later(tmp_path: Path) -> None:
