@@ -70,7 +70,8 @@ def worker_python_problem(spark: SparkSession) -> str | None:
 
 def _sent_wheel(context: SparkContext) -> str | None:
     """Return the name of the wheel of `--py-files` that the driver imports this package from."""
-    files = context.getConf().get("spark.submit.pyFiles", "") or ""
+    # `getConf` would copy each setting with a call of the JVM.
+    files = context._conf.get("spark.submit.pyFiles", "") or ""
     names = {Path(file).name for file in files.split(",") if file.endswith(".whl")}
     return next((folder.name for folder in Path(__file__).parents if folder.name in names), None)
 

@@ -30,7 +30,7 @@ class Session:
             master=master,
             pythonExec=program,
             _python_includes=[file for file in files if file.endswith(".zip")],
-            getConf=lambda: {"spark.submit.pyFiles": ",".join(files)},
+            _conf={"spark.submit.pyFiles": ",".join(files)},
         )
 
 
