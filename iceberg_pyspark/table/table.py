@@ -292,6 +292,7 @@ class Table(TableFacts, EditableTable, RowStream):
                     kept = KeptRows(rows, to_arrow_schema(self.schema))
                     replaced = ReplacedRows(filter=filter, rows=kept)
                     changes = self._change_rows(replaced, branch, snapshot_properties)
+                    assert changes.snapshot_id is not None, "the branch has a snapshot"
                     return self.metadata.snapshot(changes.snapshot_id)
         return self._write(rows, mode, branch, snapshot_properties)
 

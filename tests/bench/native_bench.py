@@ -140,7 +140,9 @@ class NativeBench:
         catalog = load_catalog("small", type="hadoop", warehouse=str(self.oracle.warehouse))
         catalog.create_namespace("bench", if_not_exists=True)
         table = catalog.create_table("bench.small", schema="id BIGINT, v STRING")
-        context = write_context_of("bench.small", table.metadata, write_id=str(uuid.uuid4()))
+        context = write_context_of(
+            "bench.small", table.metadata, table.io, write_id=str(uuid.uuid4())
+        )
         rows = 20
         ids = pa.array(range(SMALL_FILES * rows))
         batch = pa.record_batch([ids, ids.cast(pa.string())], ["id", "v"])

@@ -81,7 +81,7 @@ def main() -> None:
         f"name: flows\ncatalog: lake\ndatabase: db\nstorage: {(folder / 'storage').as_uri()}\n"
         "libraries:\n  - glob:\n      include: definitions/**\n"
     )
-    settings = {
+    settings: dict[str, bool | float | int | str | None] = {
         "spark.sql.catalog.lake": "iceberg_pyspark",
         "spark.sql.catalog.lake.warehouse": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "1",

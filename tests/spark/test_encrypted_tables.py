@@ -157,8 +157,8 @@ def test_equality_deletes_are_encrypted_and_converted(spark: SparkSession, lake:
         portable = portable.option(key, value)
     assert portable.load(str(lake / "db" / "t")).count() == len(expected_rows)
     spark.sql("call lake.system.rewrite_equality_deletes('db.t')")
-    contents = spark.sql(f"select distinct content, file_format from {TABLE}.delete_files")
-    assert [tuple(row) for row in contents.collect()] == [(1, "PUFFIN")]
+    formats = spark.sql(f"select distinct content, file_format from {TABLE}.delete_files")
+    assert [tuple(row) for row in formats.collect()] == [(1, "PUFFIN")]
     assert rows(spark) == expected_rows
     assert files_with(lake, SECRETS) == []
     spark.sql(f"alter table {TABLE} add columns (d double)")

@@ -226,7 +226,7 @@ def _with_new(
     written_files: WrittenFiles,
 ) -> TouchedRows:
     """Write further rows as an append does."""
-    context = write_context_of(target.name, target.metadata, write_id=target.write_id)
+    context = write_context_of(target.name, target.metadata, target.io, write_id=target.write_id)
     files = write_in_threads(context, new_rows, target.io)
     written_files.add(files)
     inserted = rows.counts.get(Op.INSERT, 0) + sum(batch.num_rows for batch in new_rows)
