@@ -394,6 +394,43 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
 
 
 @pytest.mark.nightly
+def test_rows_are_looked_up_in_well_compressed_files_too(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session.spark
+    spark.sql(
+        "create table rows.db.packed tblproperties ('write.merge.mode' = 'merge-on-read') "
+        "as select /*+ coalesce(1) */ id, 'old' s from range(20000)"
+    )
+    plans: list[str] = []
+
+    def noted(target: Target, frame: DataFrame, *args: object, **kw: object) -> object:
+        plans.append(frame._jdf.queryExecution().analyzed().toString())
+        assert target.size_in_bytes < 200_000
+        return run_job(target, frame, *args, **kw)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(execution, "run_job", noted)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "200000")
+    try:
+        spark.sql(
+            "merge into rows.db.packed t using (select id * 2 id, 'new' s from range(9999, 10003)) "
+            "n on t.id = n.id when matched then update set * when not matched then insert *"
+        )
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    assert ["LeftSemi" in p for p in plans] == [True]
+    last = spark.table("rows.db.packed").where("id > 19996").orderBy("id").collect()
+    assert [tuple(row) for row in last] == [
+        (19997, "old"),
+        (19998, "new"),
+        (19999, "old"),
+        (20000, "new"),
+        (20002, "new"),
+        (20004, "new"),
+    ]
+
+
+@pytest.mark.nightly
 def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

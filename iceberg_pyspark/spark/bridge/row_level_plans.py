@@ -208,13 +208,11 @@ class Joins:
         *,
         outer: bool,
         records: int,
-        size_in_bytes: int,
     ) -> DataFrame:
         """Return the rows whose keys the source has, or all rows if the semi-join does not pay off.
 
         `equal` pairs table columns with the source values they equal. `outer` says whether the
-        later join keeps source rows without a match. `records` and `size_in_bytes` are those of the
-        table.
+        later join keeps source rows without a match. `records` is the table's number of rows.
         """
         if not equal:
             return rows
@@ -226,7 +224,6 @@ class Joins:
             to_json(equal),
             outer,
             records,
-            size_in_bytes,
         )
         return self._java.frame(dataset)
 

@@ -177,7 +177,6 @@ def rows_with_source_keys(
         [(k.column, k.value) for k in keys],
         outer=outer,
         records=target.record_count,
-        size_in_bytes=target.size_in_bytes,
     )
     return matching_rows
 

@@ -101,16 +101,17 @@ public class IcebergPyJoins {
    * Return the rows of a table that have a key of the source, by a join with a broadcast of the
    * keys. Return all rows if Spark would not broadcast the keys, or if the join would save little.
    * An outer join can broadcast only one side, the wrong one, so the whole table would be shuffled
-   * otherwise. `records` and `bytes` are the table's; `description` is a list of pairs of a table
-   * column and a source value.
+   * otherwise. `records` is the table's count of rows, by which Spark estimates their size; their
+   * files may be much smaller. `description` is a list of pairs of a table column and a source
+   * value.
    */
   public Object semiJoinOnKeys(Object server, Object session, Object rows, Object source,
-      String description, boolean outer, long records, long bytes) {
+      String description, boolean outer, long records) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session)
                     .sessionState()
                     .conf()
                     .autoBroadcastJoinThreshold();
-    if (bytes <= most || !outer && fits(source, most)) return rows;
+    if (records * BYTES_OF_A_PLACE <= most || !outer && fits(source, most)) return rows;
     List equal = (List) IcebergPyObjects.read(server, description);
     IcebergPyRowValues values = new IcebergPyRowValues(session, rows, rows, source);
     LogicalPlan once = IcebergPyFrames.plan(source);
