@@ -37,6 +37,7 @@ from iceberg_pyspark.spark.portable.remote_table import (
     RemoteMaintenance,
     remote_catalog,
 )
+from iceberg_pyspark.spark.row_changes.batch_changes import change_of_batch
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_where import Delete, Update
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
@@ -332,7 +333,10 @@ class SparkTable(Table):
         request = self._request(branch, snapshot_properties)
         request = replace(request, analysed_table=analysed_table, transaction=transaction)
         try:
-            self._loaded_table, changes = run(request, operation)
+            with change_of_batch(
+                self._spark, self.metadata, branch, operation.name, transaction
+            ) as epoch:
+                self._loaded_table, changes = run(replace(request, epoch=epoch), operation)
         finally:
             # Also after a conflict with rows that Spark has cached: the user runs it again.
             self._recache_table(branch)

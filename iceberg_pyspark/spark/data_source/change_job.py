@@ -38,6 +38,8 @@ from iceberg_pyspark.spark.write.resolved_write import (
 )
 from iceberg_pyspark.spark.write.write_options import WriteOptions
 from iceberg_pyspark.spec.metadata_columns import lineage_columns
+from iceberg_pyspark.table.commits.commit import MetadataStep
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 from iceberg_pyspark.table.reading.table_scan import scan_table
 from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, Op, TaskChanges
@@ -99,6 +101,7 @@ def commit_changes(prepared: PreparedChanges, changes: Sequence[TaskChanges]) ->
         return {task.file_path: task for files in planned for task in tasks_of(files)}
 
     rewritten = request.rewritten_files
+    epoch, branch = _epoch_of(request), write.settings.branch
     RowCommit(
         operation=request.operation,
         write=write,
@@ -109,11 +112,15 @@ def commit_changes(prepared: PreparedChanges, changes: Sequence[TaskChanges]) ->
         requires_single_match=request.requires_single_match,
         summary=lambda counts: _summary(request, counts),
         rewritten_paths=None if rewritten is None else frozenset(rewritten),
+        before=[]
+        if epoch is None
+        else [MetadataStep(lambda metadata: epoch.check_absent(metadata, branch))],
     ).commit()
 
 
 def _summary(request: ChangeRequest, counts: RowChanges) -> dict[str, str]:
-    own = counts_to_summary(counts)
+    epoch = _epoch_of(request)
+    own = {**counts_to_summary(counts), **({} if epoch is None else epoch.summary())}
     if request.operation != "merge":
         return own
     merged = merge_summary(
@@ -122,6 +129,13 @@ def _summary(request: ChangeRequest, counts: RowChanges) -> dict[str, str]:
         not_matched_by_source=map(Op, request.not_matched_by_source),
     )
     return {**own, **merged}
+
+
+def _epoch_of(request: ChangeRequest) -> StreamEpoch | None:
+    if request.epoch is None:
+        return None
+    query_id, epoch, change, operation = request.epoch
+    return StreamEpoch(query_id=query_id, epoch=epoch, change=change, operation=operation)
 
 
 def _resolve(table: TableOptions, options: WriteOptions, request: ChangeRequest) -> ResolvedWrite:

@@ -82,7 +82,7 @@ def _run(table: Table, text: str, roots: Sequence[str]) -> Any:
         if name.startswith("_") or (number == 0 and name not in roots):
             raise InvalidRequestError(
                 f"option {TABLE_CALL}: {name} is no method of a table for clients; use the "
-                "methods of ice.table(spark, name)"
+                "methods of session.table(name)"
             )
         result = getattr(result, name)(*arguments, **named)
     return result

@@ -18,8 +18,10 @@ from iceberg_pyspark.spark.portable.portable_operations import (
 from iceberg_pyspark.spark.portable.portable_run import PortableRequest, cached, run_portably
 from iceberg_pyspark.spark.portable.portable_target import PortableTarget
 from iceberg_pyspark.spark.portable.skipped_files import filter_of_condition, filter_of_merge
+from iceberg_pyspark.spark.row_changes.batch_changes import change_of_batch
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.merge import Merge
+from iceberg_pyspark.table.commits.stream_epochs import refuse_own_entries
 from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.isolation import OperationName
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
@@ -73,10 +75,17 @@ class PortableRows:
     def _run(
         self, operation: PortableOperation, filter_of: Callable[[PortableTarget], Predicate]
     ) -> tuple[LoadedTable, RowChanges]:
-        request = PortableRequest(
-            table=self.table,
-            branch=self.branch,
-            snapshot_properties=self.snapshot_properties,
-            transaction=self.transaction,
-        )
-        return run_portably(request, operation, filter_of, self.loaded)
+        table = self.table
+        with change_of_batch(
+            table.spark, self.loaded.metadata, self.branch, operation.name, self.transaction
+        ) as epoch:
+            if epoch is not None:
+                refuse_own_entries(self.snapshot_properties)
+            request = PortableRequest(
+                table=table,
+                branch=self.branch,
+                snapshot_properties=self.snapshot_properties,
+                transaction=self.transaction,
+                epoch=epoch,
+            )
+            return run_portably(request, operation, filter_of, self.loaded)

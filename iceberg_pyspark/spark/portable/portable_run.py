@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,7 +19,11 @@ from pyspark.sql.types import StringType
 from iceberg_pyspark.catalogs.catalog import LoadedTable, check_same_table
 from iceberg_pyspark.changes.summary import WRITE_ID
 from iceberg_pyspark.display import quoted
-from iceberg_pyspark.errors import ConcurrentChangeError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    ConcurrentChangeError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.portable.format_table import FormatTable
@@ -45,6 +49,7 @@ from iceberg_pyspark.spec.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 from iceberg_pyspark.table.row_level.isolation import Mode, mode_of
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
@@ -59,6 +64,8 @@ class PortableRequest:
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     transaction: tuple[str, int] | None = None
+    epoch: StreamEpoch | None = None
+    """The change of a batch of a stream that the operation is, which is committed once."""
 
 
 def run_portably(
@@ -82,8 +89,16 @@ def run_portably(
             done = snapshot_of_transaction(now.metadata, *request.transaction)
             if done is not None:
                 return now, RowChanges(snapshot_id=done.snapshot_id)
+        if request.epoch is not None and request.epoch.is_in(now.metadata, target.branch):
+            return target.loaded, target.no_changes()
         try:
             return _Attempt(request, operation, target).carry_out(filter_of)
+        except CommitConflictError as e:
+            target = replace(target, loaded=request.table.load())
+            if request.epoch is None or not request.epoch.is_in(target.metadata, target.branch):
+                raise
+            _log.warning("%s", e)
+            return target.loaded, target.no_changes()
         except ConcurrentChangeError as e:
             tries += 1
             if tries > COMMIT_NUM_RETRIES.of(now.metadata.properties):
@@ -136,7 +151,7 @@ class _Attempt:
                 rewritten = tuple(sorted(r[0] for r in files))
                 rows = target.rows(data_files=rewritten)
                 if not rewritten and operation.name != "merge":
-                    return target.loaded, RowChanges(snapshot_id=self._base_id())
+                    return target.loaded, target.no_changes()
         with servers_errors():
             frame = operation.changes(target, rows, mode)
         if operation.writes_rows(mode):
@@ -146,7 +161,7 @@ class _Attempt:
     def _write(
         self, frame: DataFrame, reads: object, rewritten: tuple[str, ...] | None
     ) -> tuple[LoadedTable, RowChanges]:
-        operation, target = self.operation, self.target
+        operation, target, epoch = self.operation, self.target, self.request.epoch
         change = ChangeRequest(
             operation=operation.name,
             metadata_location=target.loaded.metadata_location,
@@ -157,6 +172,7 @@ class _Attempt:
             transaction=self.request.transaction,
             matched=tuple(map(int, operation.matched_ops())),
             not_matched_by_source=tuple(map(int, operation.by_source_ops())),
+            epoch=None if epoch is None else astuple(epoch),
         )
         properties = self.request.snapshot_properties.items()
         options = {
@@ -179,12 +195,8 @@ class _Attempt:
                 None,
             )
         if snapshot is None:
-            return now, RowChanges(snapshot_id=self._base_id())
+            return now, target.no_changes()
         return now, counts_in(snapshot)
-
-    def _base_id(self) -> int | None:
-        snapshot = self.target.snapshot
-        return None if snapshot is None else snapshot.snapshot_id
 
     def _distributed(self, frame: DataFrame) -> DataFrame:
         """Return the rows with those of a partition together, as far as Spark has a function."""

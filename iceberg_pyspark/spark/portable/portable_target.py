@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, UnknownType
+from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
 ALIAS = "t"
 """The alias of the table in conditions."""
@@ -80,6 +81,10 @@ class PortableTarget:
         """The snapshot that is changed; None for a table without snapshots."""
         ref = self.metadata.refs.get(self.branch)
         return None if ref is None else self.metadata.snapshot(ref.snapshot_id)
+
+    def no_changes(self) -> RowChanges:
+        """Return the counts of an operation that has changed nothing."""
+        return RowChanges(snapshot_id=None if self.snapshot is None else self.snapshot.snapshot_id)
 
     @cached_property
     def case_sensitive(self) -> bool:

@@ -69,6 +69,8 @@ class ChangeRequest:
     transaction: tuple[str, int] | None
     matched: tuple[int, ...] = ()
     not_matched_by_source: tuple[int, ...] = ()
+    epoch: tuple[str, int, int | None, str] | None = None
+    """The fields of a `StreamEpoch`: the change of a batch that this is, committed once."""
 
     def text(self) -> str:
         """Return the value of the option."""

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.row_changes.row_commit import RowCommit
 from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
@@ -35,10 +35,11 @@ from iceberg_pyspark.spark.write.resolved_write import (
     snapshot_of_transaction,
     write_settings,
 )
-from iceberg_pyspark.spark.write.write_options import TXN_APP_ID, TXN_VERSION
+from iceberg_pyspark.spark.write.write_options import SNAPSHOT_PROPERTY, TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
-from iceberg_pyspark.table.commits.commit import CommitStep
+from iceberg_pyspark.table.commits.commit import CommitStep, MetadataStep
+from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 from iceberg_pyspark.table.row_level.isolation import Mode, mode_of
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows
 
@@ -64,6 +65,9 @@ class RowLevelRequest:
     """Steps of the operation's commit that come first."""
     transaction: tuple[str, int] | None = None
     """The application and its version, which is committed once."""
+
+    epoch: StreamEpoch | None = None
+    """The change of a batch of a stream that the operation is, which is committed once."""
 
     statement_columns: Any = None
     """Spark's statement, whose column ids the table's rows get."""
@@ -92,6 +96,9 @@ class RowLevelRequest:
         if self.transaction is not None:
             app, version = self.transaction
             options |= {TXN_APP_ID: app, TXN_VERSION: str(version)}
+        if self.epoch is not None:
+            own = self.epoch.summary().items()
+            options |= {f"{SNAPSHOT_PROPERTY}{name}": value for name, value in own}
         settings = write_settings(
             options, environment.session, loaded_table.metadata.properties, branch=self.branch
         )
@@ -116,10 +123,22 @@ def run(request: RowLevelRequest, operation: Operation) -> tuple[LoadedTable, Ro
             done = snapshot_of_transaction(loaded_table.metadata, *request.transaction)
             if done is not None:
                 return loaded_table, RowChanges(snapshot_id=done.snapshot_id)
+        epoch, branch = request.epoch, write.settings.branch
+        before = request.before
+        if epoch is not None:
+            if epoch.is_in(write.metadata, branch):
+                return loaded_table, _no_changes(write)
+            before = [MetadataStep(partial(epoch.check_absent, branch=branch)), *before]
         with pin_table(request.session, write, request.statement_columns) as target:
             target.reads.reads_itself = reads_itself
             try:
-                return _Run(operation, target, request.before).carry_out()
+                return _Run(operation, target, before).carry_out()
+            except CommitConflictError as e:
+                now = request.load()
+                if epoch is None or not epoch.is_in(now.metadata, branch):
+                    raise
+                _log.warning("%s", e)
+                return now, _no_changes(request.resolve(now))
             except ConcurrentChangeError as e:
                 tries += 1
                 most = COMMIT_NUM_RETRIES.of(loaded_table.metadata.properties)
@@ -137,6 +156,11 @@ def _check_schema(request: RowLevelRequest, loaded_table: LoadedTable) -> None:
             f"the schema of table {request.identifier} was changed while Spark analysed the "
             "statement; run it again"
         )
+
+
+def _no_changes(write: ResolvedWrite) -> RowChanges:
+    """Return the counts of an operation that has changed nothing."""
+    return RowChanges(snapshot_id=None if write.base is None else write.base.snapshot_id)
 
 
 @dataclass(frozen=True)

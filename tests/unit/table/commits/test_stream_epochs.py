@@ -153,3 +153,39 @@ def test_entries_of_the_stream_are_refused_as_options() -> None:
     refuse_own_entries(["a"])
     with pytest.raises(InvalidRequestError, match="is written by the stream itself"):
         refuse_own_entries(["spark.sql.streaming.epochId"])
+
+
+def change(number: int, of: int, operation: str = "merge") -> StreamEpoch:
+    return StreamEpoch(query_id="q", epoch=of, change=number, operation=operation)
+
+
+def test_each_change_of_a_batch_is_found_and_those_before_it() -> None:
+    # change 0 of batch 1 changed nothing, so it has no snapshot
+    metadata = a_table(change(0, 0), change(1, 1), None, change(2, 1, "delete")).metadata
+    asked = [change(0, 0), change(1, 0), change(0, 1), change(1, 1), change(2, 1, "delete")]
+    assert all(each.is_in(metadata, MAIN) for each in asked)
+    assert not change(3, 1).is_in(metadata, MAIN)
+    assert not change(0, 2).is_in(metadata, MAIN)
+    assert not epoch(1).is_in(metadata, MAIN)
+
+
+def test_another_operation_in_the_place_of_a_change_is_refused() -> None:
+    metadata = a_table(change(0, 1, "delete"), change(1, 1)).metadata
+    for each in (change(0, 1), change(1, 1, "update")):
+        with pytest.raises(InvalidRequestError, match=r"change [01] of batch 1 of streaming query"):
+            each.is_in(metadata, MAIN)
+
+
+def test_changes_of_expired_snapshots_are_found() -> None:
+    table = a_table(change(0, 3), change(1, 3), None, None)
+    expire(table)
+    metadata = table.metadata
+    assert json.loads(metadata.properties[EXPIRED_EPOCHS]) == {
+        str(metadata.current_snapshot_id): {"q": [3, 1]}
+    }
+    found = [change(1, 3).is_in(metadata, MAIN), change(2, 3).is_in(metadata, MAIN)]
+    assert found == [True, False]
+    table.append(pa.table({"id": [9]}))
+    expire(table)
+    assert change(1, 3).is_in(table.metadata, MAIN)
+    assert not change(2, 3).is_in(table.metadata, MAIN)
