@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.abc import MetaPathFinder
 
 
 def main() -> None:
@@ -13,9 +14,37 @@ def main() -> None:
         sys.exit(
             "error: the command line needs the package typer; pip install 'iceberg-pyspark[cli]'"
         )
-    from iceberg_pyspark.command_line.application import app  # noqa: PLC0415 - needs typer
+    from iceberg_pyspark.command_line import invocation  # noqa: PLC0415 - needs typer
+    from iceberg_pyspark.command_line.application import app  # noqa: PLC0415 - the same
 
+    invocation.before_open = _without_pandas
     app(prog_name="iceberg-py")
+
+
+def _without_pandas() -> None:
+    """Let pyarrow do without pandas, which takes longer to import than most commands run.
+
+    pyarrow tries the import once, when it makes the first array of Python values, to recognize
+    columns of pandas. The command has none; `import pandas` works as ever afterwards.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - not for `--help`
+
+    if "pandas" in sys.modules:
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.scalar(0)
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas(MetaPathFinder):
+    """A finder for which pandas is not installed."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ImportError(fullname)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ first level, else the default catalog. A path needs no catalog.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,14 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "t", "1", "yes", "y", "on"), True),
     **dict.fromkeys(("false", "f", "0", "no", "n", "off"), False),
 }
+
+
+def _nothing() -> None:
+    pass
+
+
+before_open: Callable[[], None] = _nothing
+"""What a process that only runs the command does before it opens a catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,7 @@ class Invocation:
 
     def open(self, name: str | None) -> TableCatalog:
         """Open a catalog by name, with the properties of the options; None: the default catalog."""
+        before_open()
         # this import takes a second, which `--help` and completion save
         from iceberg_pyspark.table.table_catalog import load_catalog  # noqa: PLC0415
 
@@ -75,6 +84,7 @@ class Invocation:
         return load_catalog(name, **self.properties)
 
     def _paths(self, path: str) -> TableCatalog:
+        before_open()
         from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog  # noqa: PLC0415 - as above
         from iceberg_pyspark.table.table_catalog import TableCatalog  # noqa: PLC0415
 

@@ -55,15 +55,18 @@ def test_a_listing_of_files_imports_only_what_it_needs(
     table = ice.load_catalog("c", type="hadoop", warehouse=str(tmp_path)).create_table(
         "t", pa.schema([("id", pa.int64())])
     )
+    table.append(pa.table({"id": [1, 2]}))
     code = (
-        "import sys; from iceberg_pyspark.command_line.application import app\n"
-        f"app(['files', {table.location!r}], standalone_mode=False)\n"
-        "print(*sys.modules, file=sys.stderr)"
+        "import atexit, sys; from iceberg_pyspark.command_line.__main__ import main\n"
+        f"sys.argv = ['iceberg-py', 'files', {table.location!r}]\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split()[0] == "content"
+    assert "data" in done.stdout.split()
     loaded = set(done.stderr.split())
     assert "pyarrow" in loaded
     assert loaded.isdisjoint(
@@ -82,6 +85,19 @@ def test_a_listing_of_files_imports_only_what_it_needs(
             "iceberg_pyspark.table.verify.verification",
         }
     )
+
+
+def test_a_process_of_the_command_may_still_use_pandas() -> None:
+    pytest.importorskip("pandas")
+    code = (
+        "import sys; from iceberg_pyspark.command_line.__main__ import _without_pandas\n"
+        "_without_pandas()\n"
+        "import pyarrow as pa\n"
+        "assert pa.array([1, None]).type == pa.int64() and 'pandas' not in sys.modules\n"
+        "print(pa.table({'id': [1, 2]}).to_pandas()['id'].sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"
 
 
 def test_a_pipe_that_closes_early_and_an_absent_typer(
