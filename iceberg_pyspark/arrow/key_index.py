@@ -7,6 +7,7 @@ As in Spark's joins, -0.0 equals 0.0, all NaNs are equal, and a key with a null 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,15 +23,74 @@ _Codes: TypeAlias = npt.NDArray[Any]
 """Values of a column as signed integers, or halves of hashes as unsigned ones."""
 
 
+BYTES_PER_KEY = 24
+"""The most bytes of a key in a `KeyIndex`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPart:
+    """One of several parts of all keys: equal keys are in the same part.
+
+    `points` are the codes at which the second part and later parts begin, in order. Keys with
+    nulls are in the first part.
+    """
+
+    points: npt.NDArray[Any]
+    number: int
+
+    def holds(self, keys: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Return which keys are in the part."""
+        rows, first, _ = _codes(keys)
+        held = np.full(keys.num_rows, self.number == 0)
+        held[rows] = self.holds_codes(first)
+        return held
+
+    def holds_codes(self, first: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which first codes are in the part."""
+        return np.searchsorted(self.points, first, side="right") == self.number
+
+
+class KeySample:
+    """A sample of the keys of a source, to divide them into parts of about the same size."""
+
+    def __init__(self, rows: int) -> None:
+        """`rows` is the number of keys that will be added."""
+        self._step = max(rows // _SAMPLE_ROWS, 1)
+        self._codes: list[npt.NDArray[Any]] = []
+
+    def add(self, keys: pa.RecordBatch) -> None:
+        """Add a batch of keys."""
+        _, first, _ = _codes(keys.take(pa.array(np.arange(0, keys.num_rows, self._step))))
+        self._codes.append(first)
+
+    def parts(self, count: int) -> list[KeyPart]:
+        """Return about `count` parts; fewer if many keys are equal."""
+        codes = np.sort(np.concatenate(self._codes))
+        # without any key that is not null, there is one part
+        places = [len(codes) * i // count for i in range(1, count) if len(codes)]
+        points = np.unique(codes[np.array(places, np.int64)])
+        return [KeyPart(points=points, number=i) for i in range(len(points) + 1)]
+
+
+_SAMPLE_ROWS = 65_536
+
+
 class KeyIndex:
     """The keys of a source; it has 16 bytes for a row, or 24 where keys are hashed."""
 
-    def __init__(self, keys: Iterable[pa.RecordBatch]) -> None:
-        """`keys` are batches with the key columns only, of the types of the keys to find."""
+    def __init__(self, keys: Iterable[pa.RecordBatch], part: KeyPart | None = None) -> None:
+        """`keys` are batches with the key columns only, of the types of the keys to find.
+
+        With a `part`, the index has only its keys.
+        """
         numbers, firsts, seconds = [], [], []
         start = 0
         for batch in keys:
             present, first, second = _codes(batch)
+            if part is not None:
+                held = part.holds_codes(first)
+                present, first = present[held], first[held]
+                second = None if second is None else second[held]
             numbers.append(present + start)
             firsts.append(first)
             if second is not None:

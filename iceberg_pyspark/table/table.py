@@ -388,8 +388,8 @@ class Table(TableFacts, EditableTable, RowStream):
         `keys` are names of columns; None: the identifier fields of the schema. Columns that the
         rows lack keep their values, and are null or the default in new rows. A null in a key
         matches nothing. Two rows with the same key are refused. The mode is that of
-        `write.merge.mode`, otherwise as `delete`. Memory has the keys of the rows; the rows of a
-        stream beyond 256 MiB are in a temporary file meanwhile.
+        `write.merge.mode`, otherwise as `delete`. Memory has up to 256 MiB of keys, and of the rows
+        of a stream; more keys are joined in several passes, more rows are in a temporary file.
         """
         upsert = upsert_of(rows, keys, self.name, self.schema)
         return self._change_rows(upsert, branch, snapshot_properties)

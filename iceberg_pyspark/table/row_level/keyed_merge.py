@@ -1,7 +1,8 @@
 """MERGE of a source into a table by equal keys, in this process.
 
 The source's keys are held in memory; its rows are kept too, or on disk. The table's files whose
-keys lie in the range of the source's keys are read one after another, once.
+keys lie in the range of the source's keys are read one after another: once, or once for each part
+of the keys if they are too many for the memory.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.key_index import KeyIndex
-from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
+from iceberg_pyspark.arrow.key_index import BYTES_PER_KEY, KeyIndex, KeyPart, KeySample
+from iceberg_pyspark.arrow.row_sources import KeptRows, RowNumbers, Rows
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
@@ -65,6 +67,9 @@ _RANGE_TYPES = (
 )
 _MAX_VALUES = 256
 """A key column with more values in the source selects files by its least and greatest value."""
+
+_KEYS_BYTES = 256 * 1024 * 1024
+"""The most memory for the keys of the source."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,33 +168,58 @@ class _Merge:
         self._one_match = not (len(self._matched) == 1 and _always_deletes(*self._matched[0]))
         self._fields = [self._key_field(name) for name in merge.keys]
         self._keys = merge.keys
+        self._keys_are_unique = merge.keys_are_unique
         self._limits = [_Limits(f) for f in self._fields]
-        self._index = KeyIndex(self._source_keys())
-        if merge.keys_are_unique:
-            self._check_unique()
+        self._parts: list[KeyPart | None] = [None]
+        passes = -(-self._source.num_rows * BYTES_PER_KEY // _KEYS_BYTES)
+        self._index: KeyIndex | None = None
+        if passes > 1:
+            self._parts = self._divided(passes)
+        else:
+            self._index = self._index_of(None, self._limits)
         self.predicate = self._predicate()
 
     def changes(self, files: Files) -> Iterator[pa.RecordBatch]:
         """See `PlannedChanges`."""
-        found = np.zeros(self._source.num_rows, bool)
-        if self._matched or self._by_source or len(self._index):
-            yield from self._changes_of_rows(files, found)
+        found = _RowSet(self._source.num_rows)
+        for part in self._parts:
+            index = self._index if self._index is not None else self._index_of(part, ())
+            if self._matched or self._by_source or len(index):
+                yield from self._changes_of_rows(files, index, part, found)
         if self._not_matched:
             for start, batch in self._source.batches():
-                is_new = ~found[start : start + batch.num_rows]
+                is_new = found.absent(start, batch.num_rows)
                 if is_new.any():
                     rows = batch if is_new.all() else batch.filter(pa.array(is_new))
                     yield from self._apply(self._not_matched, {SOURCE: rows}, None)
 
-    def _changes_of_rows(self, files: Files, found: np.ndarray) -> Iterator[pa.RecordBatch]:
+    def _divided(self, count: int) -> list[KeyPart | None]:
+        """Return parts of the keys of the source, and note the limits of all keys."""
+        sample = KeySample(self._source.num_rows)
+        for keys in self._source_keys(self._limits):
+            sample.add(keys)
+        return [*sample.parts(count)]
+
+    def _index_of(self, part: KeyPart | None, limits: Sequence[_Limits]) -> KeyIndex:
+        """Return the index of a part of the keys, None: of all; note the limits of all keys."""
+        index = KeyIndex(self._source_keys(limits), part)
+        if self._keys_are_unique:
+            self._check_unique(index)
+        return index
+
+    def _changes_of_rows(
+        self, files: Files, index: KeyIndex, part: KeyPart | None, found: _RowSet
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of the target's rows whose keys are in a part, None: of all."""
         target = self._target
         key_names = [f.name for f in self._fields]
         rows = target.batches(
             files.values(), self.predicate, self._columns_to_read(), lineage=target.row_id
         )
         for path, batch in rows:
-            numbers, source_numbers = self._index.matches(batch.select(key_names))
-            found[source_numbers] = True
+            keys = batch.select(key_names)
+            numbers, source_numbers = index.matches(keys)
+            found.add(source_numbers)
             if self._matched and len(numbers):
                 is_twice = np.append(False, numbers[1:] == numbers[:-1])
                 if is_twice.any():
@@ -202,7 +232,7 @@ class _Merge:
                 }
                 yield from self._apply(self._matched, sides, path)
             if self._by_source:
-                is_alone = np.ones(batch.num_rows, bool)
+                is_alone = np.ones(batch.num_rows, bool) if part is None else part.holds(keys)
                 is_alone[numbers] = False
                 if is_alone.any():
                     alone = batch.filter(pa.array(is_alone))
@@ -271,8 +301,8 @@ class _Merge:
         # a null in a key is no error: it only matches nothing
         return replace(field, required=False)
 
-    def _source_keys(self) -> Iterator[pa.RecordBatch]:
-        """Yield the keys of the source in the table's types, and note their limits."""
+    def _source_keys(self, limits: Sequence[_Limits]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys of the source in the table's types; add them to the limits of each."""
         source = self._source
         absent = [name for name in self._keys.values() if name not in source.schema.names]
         if absent:
@@ -294,12 +324,12 @@ class _Merge:
             columns = [batch.column(name) for name in self._keys.values()]
             stored = cast(pa.RecordBatch.from_arrays(columns, names=names))
             keys = [c.cast(f.type) for c, f in zip(stored.columns, read_types, strict=True)]
-            for limits, column in zip(self._limits, keys, strict=True):
-                limits.add(column)
+            for of_column, column in zip(limits, keys, strict=False):
+                of_column.add(column)
             yield pa.RecordBatch.from_arrays(keys, names=names)
 
-    def _check_unique(self) -> None:
-        twice = self._index.duplicates()
+    def _check_unique(self, index: KeyIndex) -> None:
+        twice = index.duplicates()
         if twice is None:
             return
         row = self._source.take(np.array(twice[:1], np.int64)).select(list(self._keys.values()))
@@ -312,9 +342,26 @@ class _Merge:
         """Return a bound predicate of the rows that may match, or that clauses may change."""
         if self._by_source:
             return AlwaysTrue()
-        if not len(self._index):
+        if self._index is not None and not len(self._index):
             return AlwaysFalse()
         return and_(*(bind(limits.predicate(), self._target.schema) for limits in self._limits))
+
+
+class _RowSet:
+    """A set of rows by number; it has a bit for each row that could be in it."""
+
+    def __init__(self, rows: int) -> None:
+        self._bits = np.zeros(rows // 8 + 1, np.uint8)
+
+    def add(self, numbers: RowNumbers) -> None:
+        bits = np.left_shift(np.uint8(1), (numbers & 7).astype(np.uint8))
+        np.bitwise_or.at(self._bits, numbers >> 3, bits)
+
+    def absent(self, start: int, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of the rows from a number on are not in the set."""
+        octets = self._bits[start >> 3 : ((start + count) >> 3) + 1]
+        bits = np.unpackbits(octets, bitorder="little")
+        return bits[start & 7 : (start & 7) + count] == 0
 
 
 class _Limits:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.arrow import key_index
-from iceberg_pyspark.arrow.key_index import KeyIndex
+from iceberg_pyspark.arrow.key_index import KeyIndex, KeySample
 from iceberg_pyspark.arrow.row_hashes import row_hashes
 
 OTHER_NAN = float(np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0])
@@ -90,3 +90,40 @@ def test_an_empty_source_matches_nothing() -> None:
     empty = pa.record_batch({"k": pa.array([], pa.int64())})
     assert pairs(empty, pa.record_batch({"k": [1]})) == []
     assert len(KeyIndex([])) == 0
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.string(), pa.float64(), pa.date32()])
+def test_parts_of_keys_find_together_what_all_keys_find(type_: pa.DataType) -> None:
+    random = np.random.default_rng(1)
+
+    def some(count: int) -> pa.RecordBatch:
+        numbers = pa.array(random.integers(-50, 50, count), mask=random.random(count) < 0.1)
+        keys = numbers.cast(pa.int32()).cast(type_)
+        return pa.RecordBatch.from_arrays([keys], ["k"])
+
+    source, keys = [some(100), some(7), some(0), some(200)], some(150)
+    sample = KeySample(307)
+    for batch in source:
+        sample.add(batch)
+    parts = sample.parts(5)
+    assert len(parts) == 5
+    held = np.array([part.holds(keys) for part in parts])
+    assert (held.sum(axis=0) == 1).all()
+    assert (held[0] | keys.column(0).is_valid().to_numpy(zero_copy_only=False)).all()
+    indexes = [KeyIndex(source, part) for part in parts]
+    assert max(map(len, indexes)) < 100
+    assert sum(map(len, indexes)) == len(KeyIndex(source))
+    found = []
+    for of_part, index in zip(held, indexes, strict=True):
+        numbers, source_numbers = index.matches(keys)
+        assert of_part[numbers].all()
+        found += zip(numbers.tolist(), source_numbers.tolist(), strict=True)
+    numbers, source_numbers = KeyIndex(source).matches(keys)
+    assert sorted(found) == sorted(zip(numbers.tolist(), source_numbers.tolist(), strict=True))
+
+
+def test_keys_that_are_all_null_are_one_part() -> None:
+    sample = KeySample(2)
+    sample.add(pa.record_batch({"k": pa.nulls(2, pa.int64())}))
+    (part,) = sample.parts(3)
+    assert part.holds(pa.record_batch({"k": pa.array([None, 1])})).all()

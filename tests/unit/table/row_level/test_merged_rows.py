@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -146,3 +149,42 @@ def test_what_is_refused(catalog: ice.TableCatalog) -> None:
             act()
         assert message in str(raised.value)
     assert len(table.refresh().snapshots) == 1
+
+
+_SOURCE_OF_MANY_ROWS = """
+import json, sys, tracemalloc
+import numpy as np, pyarrow as pa
+import iceberg_pyspark as ice
+from iceberg_pyspark.arrow import row_sources
+from iceberg_pyspark.table.row_level import keyed_merge
+
+row_sources._MEMORY_BYTES = keyed_merge._KEYS_BYTES = 16 * 2**20
+rows, size = 8_000_000, 500_000
+catalog = ice.load_catalog("lake", type="hadoop", warehouse=sys.argv[1])
+catalog.create_namespace("db")
+table = catalog.create_table("db.t", "id BIGINT, v INT")
+table.append(pa.table({"id": np.arange(0, 2 * rows, 4)}))
+
+def batches():
+    order = np.random.default_rng(1).permutation(rows // size)
+    for i in order.tolist():  # each batch has keys of the whole range
+        ids = np.arange(i, rows, rows // size)
+        yield pa.record_batch({"id": ids, "v": np.full(len(ids), 1, np.int32)})
+
+pool = pa.default_memory_pool()
+tracemalloc.start()
+changes = table.upsert(batches(), "id")
+peak = tracemalloc.get_traced_memory()[1]
+print(json.dumps([changes.updated, changes.inserted, peak / 2**20, pool.max_memory() / 2**20]))
+"""
+
+
+@pytest.mark.nightly
+def test_the_memory_of_an_upsert_does_not_grow_with_its_source(tmp_path: Path) -> None:
+    """The keys alone would take 192 MB, and sorting them twice as much."""
+    command = [sys.executable, "-c", _SOURCE_OF_MANY_ROWS, str(tmp_path)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    updated, inserted, ours, arrow = json.loads(done.stdout)
+    assert (updated, inserted) == (2_000_000, 6_000_000)
+    assert ours < 96
+    assert arrow < 256

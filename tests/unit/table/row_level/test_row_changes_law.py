@@ -23,12 +23,14 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.table.row_level import keyed_merge
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from tests.amounts import WORK
 from tests.support.deleted_rows import delete_keys
 
 Row = dict[str, Any]
 
+KEYS_BYTES = keyed_merge._KEYS_BYTES
 FLOATS = [0.0, -0.0, 1.5, -2.0, math.nan, struct.unpack("<d", b"\1\0\0\0\0\0\xf8\x7f")[0]]
 KEYS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
     "long": ("BIGINT", pa.int64(), [0, 1, 2, -5, 2**40, -(2**63)]),
@@ -257,6 +259,8 @@ class History:
     def __init__(self, data: st.DataObject, version: int, mode: str) -> None:
         self.draw = data.draw
         self.version = version
+        # the keys of a source are joined in one pass, or in several
+        keyed_merge._KEYS_BYTES = self.draw(st.sampled_from([KEYS_BYTES, 48]))
         kinds = self.draw(st.lists(st.sampled_from(sorted(KEYS)), min_size=1, max_size=2))
         self.key_kinds = {f"k{i}": KEYS[kind] for i, kind in enumerate(kinds)}
         keys = list(self.key_kinds)
@@ -510,8 +514,11 @@ def modes() -> Iterator[tuple[int, str]]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_rows_are_those_of_a_plain_program(version: int, mode: str, data: st.DataObject) -> None:
-    history = History(data, version, mode)
-    history.append()
-    for operation in data.draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=6)):
-        getattr(history, operation)()
+    try:
+        history = History(data, version, mode)
+        history.append()
+        for operation in data.draw(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=6)):
+            getattr(history, operation)()
+    finally:
+        keyed_merge._KEYS_BYTES = KEYS_BYTES
     assert history.table.verify(check_files=True).ok
