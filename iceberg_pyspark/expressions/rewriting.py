@@ -33,7 +33,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnboundLeaf,
 )
 
-_OPPOSITE_COMPARISON: dict[Comparison, Comparison] = {
+OPPOSITE_COMPARISON: dict[Comparison, Comparison] = {
     "lt": "gt_eq",
     "gt_eq": "lt",
     "gt": "lt_eq",
@@ -45,13 +45,13 @@ _OPPOSITE_COMPARISON: dict[Comparison, Comparison] = {
     "intersects": "not_intersects",
     "not_intersects": "intersects",
 }
-_OPPOSITE_TEST: dict[Test, Test] = {
+OPPOSITE_TEST: dict[Test, Test] = {
     "is_null": "not_null",
     "not_null": "is_null",
     "is_nan": "not_nan",
     "not_nan": "is_nan",
 }
-_OPPOSITE_MEMBERSHIP: dict[Membership, Membership] = {"in": "not_in", "not_in": "in"}
+OPPOSITE_MEMBERSHIP: dict[Membership, Membership] = {"in": "not_in", "not_in": "in"}
 
 
 def and_(*predicates: Predicate) -> Predicate:
@@ -151,11 +151,11 @@ def _negate(predicate: Predicate) -> Predicate:
         case AlwaysFalse():
             return AlwaysTrue()
         case UnaryPredicate() | BoundUnary():
-            return replace(predicate, op=_OPPOSITE_TEST[predicate.op])
+            return replace(predicate, op=OPPOSITE_TEST[predicate.op])
         case LiteralPredicate() | BoundLiteral():
-            return replace(predicate, op=_OPPOSITE_COMPARISON[predicate.op])
+            return replace(predicate, op=OPPOSITE_COMPARISON[predicate.op])
         case SetPredicate() | BoundSet():
-            return replace(predicate, op=_OPPOSITE_MEMBERSHIP[predicate.op])
+            return replace(predicate, op=OPPOSITE_MEMBERSHIP[predicate.op])
 
 
 def leaves_of(predicate: Predicate) -> Iterator[BoundLeaf]:
