@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from iceberg_pyspark.changes.compatibility import check_schema
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_reader import read_partition_types
 from iceberg_pyspark.spec.encryption import TABLE_KEY_ID
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestFile
 from iceberg_pyspark.spec.partitioning import declared_partition_type, partition_type
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
-from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -40,6 +42,8 @@ def metadata_problems(metadata: TableMetadata) -> Iterator[MetadataProblem]:
             (rule, snapshot.snapshot_id, problem) for rule, problem in _of(snapshot, metadata)
         )
     yield from _row_ids(metadata)
+    yield from _schemas(metadata)
+    yield from _refs(metadata)
     yield from _statistics(metadata)
     yield from _history(metadata)
 
@@ -120,6 +124,24 @@ def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
                 f"row ids end at {end}, above the table's next-row-id {metadata.next_row_id}",
             )
             return
+
+
+def _schemas(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    for schema in metadata.schemas:
+        try:
+            check_schema(schema, metadata.format_version)
+        except InvalidRequestError as e:
+            yield "valid-schema", None, f"schema {schema.schema_id}: {e}"
+
+
+def _refs(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    rule = "retention-of-refs"
+    for name, ref in metadata.refs.items():
+        of_branches = (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
+        if ref.type == "tag" and of_branches != (None, None):
+            yield rule, ref.snapshot_id, f"tag '{name}' has the retention of a branch"
+        if name == MAIN and ref.max_ref_age_ms is not None:
+            yield rule, ref.snapshot_id, f"branch '{name}' has max-ref-age-ms, and never expires"
 
 
 def _statistics(metadata: TableMetadata) -> Iterator[MetadataProblem]:

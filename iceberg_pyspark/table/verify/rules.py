@@ -28,6 +28,10 @@ RULES_OF_TABLES: Mapping[str, str] = {
     "one-vector-per-data-file": "a data file has at most one live deletion vector",
     "vector-applies": "a deletion vector is not older than its data file",
     "row-ids": "the row id ranges of live data files do not overlap, and are below next-row-id",
+    "valid-schema": "schemas have the types, defaults, field ids, names and identifier fields "
+    "that the format version allows",
+    "retention-of-refs": "only branches have min-snapshots-to-keep and max-snapshot-age-ms, "
+    "and main has no max-ref-age-ms",
     "history-order": "the snapshot log and the metadata log are in order of time, and not later "
     "than the table's last update, up to a minute",
     "statistics-of-snapshot": "statistics, and statistics of partitions, are of snapshots in the "

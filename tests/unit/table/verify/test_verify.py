@@ -34,6 +34,7 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry, SnapshotRef
 from iceberg_pyspark.spec.statistics import StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import NestedField, UnknownType
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.table.verify.findings import Finding, TableVerification
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
@@ -268,6 +269,21 @@ def twice(metadata: TableMetadata) -> TableMetadata:
     return replace(metadata, snapshots=(*metadata.snapshots, metadata.snapshots[-1]))
 
 
+def last_schema(**values: Any) -> Change:
+    return lambda m: replace(m, schemas=(*m.schemas[:-1], replace(m.schemas[-1], **values)))
+
+
+def refs(**values: dict[str, Any]) -> Change:
+    """Return a change that adds refs of the current snapshot."""
+
+    def change(metadata: TableMetadata) -> TableMetadata:
+        current = metadata.snapshots[-1].snapshot_id
+        new = {name: SnapshotRef(snapshot_id=current, **v) for name, v in values.items()}
+        return replace(metadata, refs={**metadata.refs, **new})
+
+    return change
+
+
 def backwards(log: Sequence[SnapshotLogEntry]) -> tuple[SnapshotLogEntry, ...]:
     first, *others = log
     return replace(first, timestamp_ms=first.timestamp_ms + 70_000), *others
@@ -283,6 +299,9 @@ def summaries(**values: Any) -> Change:
 
 
 DATA, DELETES = ManifestContent
+UNKNOWN = (NestedField(field_id=1, name="id", type=UnknownType(), required=True),)
+TAG = {"type": "tag", "max_snapshot_age_ms": 5}
+OF_MAIN = {"max_ref_age_ms": 5}
 LONG, DOUBLE = Struct("<q").pack, Struct("<d").pack
 AN_EQUALITY_DELETE: dict[str, Any] = {
     "content": FileContent.EQUALITY_DELETES,
@@ -316,6 +335,10 @@ TABLE_BREAKS: list[tuple[str, Change]] = [
     ("vector-applies", last_manifest(DELETES, sequence_number=0, min_sequence_number=0)),
     ("row-ids", last_manifest(DATA, first_row_id=1)),
     ("row-ids", last_manifest(DATA, first_row_id=7)),
+    ("valid-schema", last_schema(identifier_field_ids=(1,))),
+    ("valid-schema", last_schema(fields=UNKNOWN)),
+    ("retention-of-refs", refs(x=TAG)),
+    ("retention-of-refs", refs(main=OF_MAIN)),
     ("history-order", lambda m: replace(m, last_updated_ms=m.last_updated_ms - 70_000)),
     ("history-order", lambda m: replace(m, snapshot_log=backwards(m.snapshot_log))),
     ("statistics-of-snapshot", statistics_of(7)),
