@@ -142,6 +142,17 @@ def test_v1_is_written_with_the_old_and_the_new_keys() -> None:
     assert out["current-snapshot-id"] == -1
 
 
+@pytest.mark.parametrize("summary", [{}, {"summary": None}, {"summary": {"spark.app.id": "7"}}])
+def test_a_v1_snapshot_needs_no_summary_and_no_operation(summary: dict[str, Any]) -> None:
+    """docs/conformance.md 40, and 86: its manifests may be listed in the metadata."""
+    snapshot = {"snapshot-id": 5, "timestamp-ms": 7, "manifests": ["s3://a/m.avro"], **summary}
+    m = metadata_from_json({**v1(), "current-snapshot-id": 5, "snapshots": [snapshot]})
+    assert m.current_snapshot is not None
+    assert m.current_snapshot.operation is None
+    assert m.current_snapshot.manifests == ("s3://a/m.avro",)
+    assert metadata_from_json(metadata_to_json(m)) == m
+
+
 @pytest.mark.parametrize("make", [v1, v2, v3])
 def test_round_trip(make: Any) -> None:
     m = metadata_from_json(make())

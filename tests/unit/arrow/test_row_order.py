@@ -104,6 +104,7 @@ def in_order(order: RowOrder, rows: pa.Table, memory: SortMemory) -> list[pa.Tab
 
 @given(data=st.data())
 def test_rows_are_sorted_as_the_specification_says(data: st.DataObject) -> None:
+    """docs/conformance.md 87."""
     columns = data.draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3))
     schema = Schema(
         fields=tuple(

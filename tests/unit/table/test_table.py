@@ -363,6 +363,7 @@ def test_decoded_entries_are_reused_for_the_next_version() -> None:
 
 
 def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
+    """docs/conformance.md 83."""
     t = commit_table()
     users = table(t)
     first = t.loaded.metadata

@@ -447,7 +447,7 @@ def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number() ->
 
 @pytest.mark.with_lists("a root is not a manifest with a number of its own")
 def test_compaction_keeps_the_data_sequence_number() -> None:
-    """docs/conformance.md 6."""
+    """docs/conformance.md 6 and 40."""
     t = commit_table()
     append(t, data_file("a"))
     append(t, data_file("b"))

@@ -82,6 +82,7 @@ def test_a_ref_whose_name_is_a_number_wins_over_the_snapshot_id() -> None:
 
 
 def test_time_travel_follows_the_log_not_the_snapshots() -> None:
+    """docs/conformance.md 89."""
     assert selected(as_of_timestamp_ms=2000)[0] == 2
     assert selected(as_of_timestamp_ms=3500)[0] == 1
     assert selected(as_of_timestamp_ms=9999)[0] == 2

@@ -126,6 +126,7 @@ def test_a_file_that_cannot_be_kept_is_replaced(damage: str) -> None:
 
 
 def test_deleted_rows_and_other_snapshots_are_not_counted(tmp_path: Path) -> None:
+    """docs/conformance.md 90."""
     table = create_path_table(
         tmp_path / "t",
         "id BIGINT",
