@@ -47,7 +47,8 @@ class KeyPart:
 
     def holds_codes(self, first: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which first codes are in the part."""
-        return np.searchsorted(self.points, first, side="right") == self.number
+        parts: npt.NDArray[np.intp] = np.searchsorted(self.points, first, side="right")
+        return np.equal(parts, self.number)
 
 
 class KeySample:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -64,13 +64,9 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
 )
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.whole_files import select_files
-from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, ReplacedRows, UpdatedRows
-from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, merge_keys, upsert_of
-from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
-from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
-from iceberg_pyspark.table.row_level.touched_rows import RowChanges
+from iceberg_pyspark.table.row_level.filtered_rows import ReplacedRows
+from iceberg_pyspark.table.row_level.row_level_table import RowLevelTable
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
-from iceberg_pyspark.table.table_facts import TableFacts
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:  # most programs only read and write: the other modules are imported when used
@@ -90,7 +86,7 @@ def load_table(
 
 
 @checked_methods
-class Table(TableFacts, EditableTable, RowStream):
+class Table(RowLevelTable, EditableTable, RowStream):
     """A table of a catalog; after a method that changes it, it has the committed metadata.
 
     As a stream of rows, it is the scan of its current snapshot: `table.to_pandas()`.
@@ -341,103 +337,8 @@ class Table(TableFacts, EditableTable, RowStream):
         is_own = loaded_table is self._loaded_table and self._clock.now_ms() - at_ms < _OWN_MS
         return "own" if is_own else "newest"
 
-    def delete(
-        self,
-        filter: Filter,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RowChanges:
-        """Delete the rows that match; return their number and the snapshot.
-
-        A file of which all rows match is removed unread. Of other files only the columns of the
-        filter are read, and the mode of the table (`write.delete.mode`) decides whether they are
-        written again or get deletes; version 1 has only the former. A concurrent change of rows
-        that match makes the delete run again. This table object is refreshed first.
-        """
-        return self._change_rows(DeletedRows(filter=filter), branch, snapshot_properties)
-
-    def update(
-        self,
-        set: Mapping[str, Any],  # the keyword of the statement, as in `SparkTable`
-        filter: Filter | None = None,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RowChanges:
-        """Set columns of the rows that match, or of all rows; return their number.
-
-        A text is a SQL expression, as in `{"v": "v + 1", "name": "'new'"}`, of DataFusion's SQL
-        with the names of columns in their exact case; any other value is a constant. `s.a` is a
-        field of a struct. The mode is that of `write.update.mode`, otherwise as `delete`.
-        """
-        return self._change_rows(
-            UpdatedRows(values=set, filter=filter), branch, snapshot_properties
-        )
-
-    def upsert(
-        self,
-        rows: Rows,
-        keys: str | Sequence[str] | None = None,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RowChanges:
-        """Update the rows that have the keys of given rows, insert the others; return the numbers.
-
-        `keys` are names of columns; None: the identifier fields of the schema. Columns that the
-        rows lack keep their values, and are null or the default in new rows. A null in a key
-        matches nothing. Two rows with the same key are refused. The mode is that of
-        `write.merge.mode`, otherwise as `delete`. Memory has up to 256 MiB of keys, and of the rows
-        of a stream; more keys are joined in several passes, more rows are in a temporary file.
-        """
-        upsert = upsert_of(rows, keys, self.name, self.schema)
-        return self._change_rows(upsert, branch, snapshot_properties)
-
-    def merge(
-        self,
-        source: Rows,
-        on: str | Sequence[str] | Mapping[str, str] | None = None,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RowMerge:
-        """Begin to merge a source, whose rows match the rows of the table with equal keys.
-
-        `on` has the names of key columns, or a dict from the table's name to the source's name of
-        each; None: the identifier fields of the schema. A stream is read by `execute`:
-        `table.merge(rows, "id").when_matched_delete("s.gone").when_matched_update().execute()`.
-        """
-        by_key = merge_keys(on, self.name, self.schema)
-
-        def run(clauses: Clauses) -> RowChanges:
-            kept = KeptRows(source, to_arrow_schema(self.schema))
-            merge = KeyedMerge(
-                source=kept,
-                keys=by_key,
-                matched=tuple(clauses["matched"]),
-                not_matched=tuple(clauses["not_matched"]),
-                not_matched_by_source=tuple(clauses["not_matched_by_source"]),
-            )
-            return self._change_rows(merge, branch, snapshot_properties)
-
-        return RowMerge(run)
-
-    def _change_rows(
-        self,
-        operation: RowOperation,
-        branch: str,
-        snapshot_properties: Mapping[str, str] | None,
-    ) -> RowChanges:
-        changer = RowChanger(
-            catalog=self._catalog,
-            load=lambda: (self.refresh().loaded, self.io),
-            options=_options(branch, snapshot_properties),
-            clock=self._clock,
-            case_sensitive=self.case_sensitive is not False,
-        )
-        self._loaded_table, row_changes = changer.run(operation)
-        return row_changes
+    def _newest(self) -> tuple[LoadedTable, FileIO]:
+        return self.refresh().loaded, self.io
 
     def add_files(
         self,

@@ -361,7 +361,7 @@ class _RowSet:
         """Return which of the rows from a number on are not in the set."""
         octets = self._bits[start >> 3 : ((start + count) >> 3) + 1]
         bits = np.unpackbits(octets, bitorder="little")
-        return bits[start & 7 : (start & 7) + count] == 0
+        return np.equal(bits[start & 7 : (start & 7) + count], 0)
 
 
 class _Limits:

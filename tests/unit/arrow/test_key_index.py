@@ -113,7 +113,7 @@ def test_parts_of_keys_find_together_what_all_keys_find(type_: pa.DataType) -> N
     indexes = [KeyIndex(source, part) for part in parts]
     assert max(map(len, indexes)) < 100
     assert sum(map(len, indexes)) == len(KeyIndex(source))
-    found = []
+    found: list[tuple[int, int]] = []
     for of_part, index in zip(held, indexes, strict=True):
         numbers, source_numbers = index.matches(keys)
         assert of_part[numbers].all()
