@@ -294,12 +294,12 @@ class Application:
             shipped = pickled((lambda sent=sent: sent, schema))
             self.shown[f"shipped {name}"] = shipped.decode("latin-1")
         committing = pickle.loads(pickled(writer))
-        assert committing._prepared_write.table == writer._prepared_write.table
+        assert committing._prepared.table == writer._prepared.table
         public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
         for holder in (
             *(source, source._pinned_table, reader, reader._io, reader._context, partitions),
             *(source.read_job(), writer, parse_table_options(source.options)),
-            *(writer._prepared_write, catalog, catalog.properties, loaded),
+            *(writer._prepared, catalog, catalog.properties, loaded),
             *(loaded.config, public, public.load_table("db.t"), public.load_table("db.t").io),
         ):
             self.shown[f"repr {type(holder).__name__} {len(self.shown)}"] = f"{holder!r} {holder}"

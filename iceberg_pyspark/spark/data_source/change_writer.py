@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
-from iceberg_pyspark.changes.outcomes import NeverSent
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.data_source.job_writer import JobWriter, current_task
 from iceberg_pyspark.spark.data_source.prepared_changes import PreparedChanges
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.table.commits.written_files import remove_files
+from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.row_level.change_task import TaskChanges, carry_out
 
 
@@ -28,30 +25,12 @@ class ChangesOfTask(WriterCommitMessage):
     changes: TaskChanges
 
 
-class ChangeWriter(DataSourceArrowWriter):
+class ChangeWriter(JobWriter[PreparedChanges]):
     """A writer of the changed rows of one operation."""
-
-    def __init__(self, prepared: PreparedChanges) -> None:
-        self._prepared = prepared
-        self._is_for_tasks = False
-        self._tasks_have_it = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the whole state for the commit, and for tasks a state without secrets.
-
-        As in `IcebergWriter`, Spark pickles a writer first with the function of its tasks.
-        """
-        if self._is_for_tasks or self._tasks_have_it:
-            return self.__dict__
-        self._tasks_have_it = True
-        of_tasks = ChangeWriter(self._prepared.for_tasks())
-        of_tasks._is_for_tasks = True
-        return of_tasks.__dict__
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Carry out the changes of one task; a failed task removes its files."""
-        task = TaskContext.get()
-        assert task is not None, "Spark runs write() in a task"
+        task = current_task()
         with worker_step():
             return ChangesOfTask(
                 carry_out(
@@ -63,24 +42,11 @@ class ChangeWriter(DataSourceArrowWriter):
                 )
             )
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit the changes as one snapshot; if the commit is refused, remove the files."""
-        with worker_step():
-            if self._is_for_tasks:
-                raise UnsupportedFeatureError(
-                    "this release of Spark calls commit on the tasks' copy of the writer, so "
-                    "nothing was committed; change rows in a session that has Iceberg installed"
-                )
-            from iceberg_pyspark.spark.data_source.change_job import commit_changes  # noqa: PLC0415
+    def _commit(self, messages: Sequence[ChangesOfTask]) -> None:
+        from iceberg_pyspark.spark.data_source.change_job import commit_changes  # noqa: PLC0415
 
-            commit_changes(self._prepared, _changes_of(messages))
+        commit_changes(self._prepared, [m.changes for m in messages])
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete the files of a job whose commit never ran, as `IcebergWriter.abort` does."""
-        if None in messages:
-            files = [f.file_path for c in _changes_of(messages) for f in c.data_files]
-            remove_files(self._prepared.io, files, NeverSent())
-
-
-def _changes_of(messages: Sequence[WriterCommitMessage | None]) -> list[TaskChanges]:
-    return [m.changes for m in messages if isinstance(m, ChangesOfTask)]
+    def _files_of(self, messages: Sequence[ChangesOfTask]) -> Iterator[DataFile]:
+        for message in messages:
+            yield from message.changes.data_files

@@ -272,6 +272,6 @@ def test_writer_of_tasks_has_no_catalog_and_cannot_commit(tmp_path: Path) -> Non
     writer = IcebergWriter(prepared(tmp_path / "t"))
     for_tasks, for_commit = (pickle.loads(pickle.dumps(writer)) for _ in range(2))
     with pytest.raises(UnsupportedFeatureError, match="nothing was committed"):
-        for_tasks.commit([task(for_tasks._prepared_write, 1)])
-    for_commit.commit([task(for_tasks._prepared_write, 1, task_id=1)])
+        for_tasks.commit([task(for_tasks._prepared, 1)])
+    for_commit.commit([task(for_tasks._prepared, 1, task_id=1)])
     assert ids_of(tmp_path / "t") == [1]
