@@ -11,7 +11,7 @@ values: `x != 5` is true of a null. Servers must accept the older form, so that 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast, get_args
 
 from iceberg_pyspark.errors import InvalidRequestError
@@ -113,8 +113,9 @@ def _from_json(
     def leaf(predicate: Predicate) -> Predicate:
         return Not(predicate) if negated else predicate
 
-    def literal(value: Any) -> Any:
-        return _constant(value, bind_column(_term(data, path), schema).type, path)
+    def literals(values: Iterable[Any]) -> tuple[Any, ...]:
+        type_ = bind_column(_term(data, path), schema).type
+        return tuple(_constant(value, type_, path) for value in values)
 
     given_type = data.get("type")
     type_name = given_type.replace("_", "-") if isinstance(given_type, str) else ""
@@ -133,10 +134,10 @@ def _from_json(
         case _ if type_name in _TESTS:
             return leaf(UnaryPredicate(_TESTS[type_name], _term(data, path)))
         case _ if type_name in _COMPARISONS:
-            value = literal(_get(data, "value", path))
+            (value,) = literals([_get(data, "value", path)])
             return leaf(LiteralPredicate(_COMPARISONS[type_name], _term(data, path), value))
         case _:
-            values = tuple(map(literal, _list(data, path)))
+            values = literals(_list(data, path))
             return leaf(SetPredicate(_MEMBERSHIPS[type_name], _term(data, path), values))
 
 

@@ -66,6 +66,10 @@ def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
         case types.BooleanType() if isinstance(literal, bool):
             return BoundLiteralValue("at", literal)
         case types.IntegerType() | types.LongType():
+            low, high = integer_range(type_)
+            if type(literal) is int and low <= literal <= high:
+                # Without fractions, which take long for sets of many keys.
+                return BoundLiteralValue("at", literal)
             return _place_number(_number(literal), 1, integer_range(type_))
         case types.DecimalType(precision=precision, scale=scale):
             number = _decimal(literal)

@@ -18,10 +18,14 @@ from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
 
 @dataclass(frozen=True, slots=True)
 class Conjuncts:
-    """Filters of one column each, and pairs of columns that are equal; names have dots."""
+    """Filters of one column each, and pairs of columns that are equal; names have dots.
+
+    `left_out` means that the condition has more parts.
+    """
 
     filters: tuple[Predicate, ...] = ()
     equalities: tuple[tuple[str, str], ...] = ()
+    left_out: bool = False
 
 
 def parse_conjuncts(text: str) -> Conjuncts:
@@ -32,14 +36,14 @@ def parse_conjuncts(text: str) -> Conjuncts:
     """
     if "\\" in text or '"' in text:
         # Sessions differ on the meaning of the one in a string, and of the other as a quote.
-        return Conjuncts()
+        return Conjuncts(left_out=True)
     try:
         statements = parse_statements(text)
     except SqlTextError:
-        return Conjuncts()
+        return Conjuncts(left_out=True)
     if len(statements) != 1 or not isinstance(statements[0], exp.Expression):
-        return Conjuncts()
-    filters, equalities = [], []
+        return Conjuncts(left_out=True)
+    filters, equalities, left_out = [], [], False
     for node in conjuncts_of(statements[0]):
         try:
             filters.append(predicate_of(node))
@@ -50,4 +54,6 @@ def parse_conjuncts(text: str) -> Conjuncts:
             sides = column_name(node.this), column_name(node.expression)
             if sides[0] is not None and sides[1] is not None:
                 equalities.append((sides[0], sides[1]))
-    return Conjuncts(tuple(filters), tuple(equalities))
+                continue
+        left_out = True
+    return Conjuncts(tuple(filters), tuple(equalities), left_out)

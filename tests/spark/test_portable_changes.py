@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spark.portable.format_table import FormatTable
@@ -171,6 +172,29 @@ def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode
         table.upsert(source.union(source), ["id"])
     assert rows_of(lake, name) == expected
     assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
+
+
+@cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
+def test_whole_files_are_deleted_unread(lake: IcebergSession, mode: str) -> None:
+    """As natively; the files of two partitions are gone before, so that reading them would fail."""
+    name = f"whole_{mode[0]}"
+    table = a_table(lake, name, **{"format-version": "3", "write.delete.mode": mode})
+    native = a_table(lake, f"{name}_native", **{"format-version": "3", "write.delete.mode": mode})
+    for changed in (table, native):
+        for task in changed.scan("p = 1 OR p = 3").plan_files():
+            Path(task.file_path.removeprefix("file:")).unlink()
+    changes = table.delete("p = 1")
+    assert (changes.deleted, changes.copied) == (2, 0)
+    # The file of p = 4 is read: one of its rows stays.
+    changes = table.delete((sql.col("p") == 3) | (sql.col("id") >= 9))
+    assert (changes.deleted, changes.copied) == (3, 1 if mode == "copy-on-write" else 0)
+    for condition in ("p = 1", "p = 3 OR id >= 9"):
+        lake.table(f"lake.db.{name}_native").delete(condition)
+    assert rows_of(lake, name) == rows_of(lake, f"{name}_native")
+    kinds = [[s.operation for s in t.refresh().metadata.snapshots] for t in (table, native)]
+    assert kinds[0] == kinds[1]
+    assert table.delete("true").deleted == 5
+    assert rows_of(lake, name) == []
 
 
 @cases("key", fast=[9], nightly=[100])

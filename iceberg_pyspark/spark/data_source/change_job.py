@@ -6,7 +6,7 @@ for conflicts with all that came after it. The tasks' part is in `data_source/ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pyspark.sql.types import StructType
@@ -42,6 +42,7 @@ from iceberg_pyspark.table.commits.commit import MetadataStep
 from iceberg_pyspark.table.commits.stream_epochs import StreamEpoch
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 from iceberg_pyspark.table.reading.table_scan import scan_table
+from iceberg_pyspark.table.reading.whole_files import select_files
 from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, Op, TaskChanges
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges, unite
 
@@ -79,7 +80,7 @@ def prepare_changes(values: Mapping[str, str], frame: StructType) -> PreparedCha
     return replace(prepared, context=replace(context, schema=schema))
 
 
-def commit_changes(prepared: PreparedChanges, changes: Sequence[TaskChanges]) -> None:
+def commit_changes(prepared: PreparedChanges, changes: Iterable[TaskChanges]) -> None:
     """Commit the changes of all tasks; if the commit is refused, remove their files."""
     request, rows = prepared.request, unite(changes)
     write = _resolve(prepared.table, prepared.options, request)
@@ -102,6 +103,7 @@ def commit_changes(prepared: PreparedChanges, changes: Sequence[TaskChanges]) ->
 
     rewritten = request.rewritten_files
     epoch, branch = _epoch_of(request), write.settings.branch
+    selection = select_files(scan) if request.deletes_whole_files else None
     RowCommit(
         operation=request.operation,
         write=write,
@@ -115,6 +117,7 @@ def commit_changes(prepared: PreparedChanges, changes: Sequence[TaskChanges]) ->
         before=[]
         if epoch is None
         else [MetadataStep(lambda metadata: epoch.check_absent(metadata, branch))],
+        whole={} if selection is None else selection.whole,
     ).commit()
 
 

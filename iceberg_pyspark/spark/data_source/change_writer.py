@@ -5,6 +5,8 @@ Executors import this module, so the driver's part is elsewhere: `spark/data_sou
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,9 +22,24 @@ from iceberg_pyspark.table.row_level.change_task import TaskChanges, carry_out
 
 @dataclass(frozen=True)
 class ChangesOfTask(WriterCommitMessage):
-    """The result of one task."""
+    """The result of one task.
 
-    changes: TaskChanges
+    It is compressed: the driver holds those of all tasks, and after a shuffle each task may name
+    each file of the table for a few positions.
+    """
+
+    packed: bytes
+
+    @classmethod
+    def of(cls, changes: TaskChanges) -> ChangesOfTask:
+        """Return the message of a result."""
+        return cls(zlib.compress(pickle.dumps(changes), 1))
+
+    @property
+    def changes(self) -> TaskChanges:
+        """The result."""
+        changes: TaskChanges = pickle.loads(zlib.decompress(self.packed))
+        return changes
 
 
 class ChangeWriter(JobWriter[PreparedChanges]):
@@ -32,7 +49,7 @@ class ChangeWriter(JobWriter[PreparedChanges]):
         """Carry out the changes of one task; a failed task removes its files."""
         task = current_task()
         with worker_step():
-            return ChangesOfTask(
+            return ChangesOfTask.of(
                 carry_out(
                     self._prepared.context,
                     iterator,
@@ -45,7 +62,7 @@ class ChangeWriter(JobWriter[PreparedChanges]):
     def _commit(self, messages: Sequence[ChangesOfTask]) -> None:
         from iceberg_pyspark.spark.data_source.change_job import commit_changes  # noqa: PLC0415
 
-        commit_changes(self._prepared, [m.changes for m in messages])
+        commit_changes(self._prepared, (m.changes for m in messages))
 
     def _files_of(self, messages: Sequence[ChangesOfTask]) -> Iterator[DataFile]:
         for message in messages:

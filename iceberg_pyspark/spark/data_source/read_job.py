@@ -47,7 +47,7 @@ from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
-    from iceberg_pyspark.spark.data_source.read_options import TableOptions
+    from iceberg_pyspark.spark.data_source.table_state import StateReadJob
 
 
 _calls = BackgroundCalls(max_waiting=8)
@@ -100,6 +100,11 @@ class ReadJob:
         scan = self._scan()
         if self._shown(scan.context.projection) != schema:
             scan = self._scan_with_hidden_columns(schema)
+        pinned = self.options.pinned
+        if pinned is not None and pinned.without_whole_files:
+            from iceberg_pyspark.table.reading.whole_files import select_files  # noqa: PLC0415
+
+            scan = scan.of_files(frozenset(select_files(scan).partial))
         return IcebergReader(scan, self.options.nanos_as)
 
     def _shown(self, projection: Schema) -> StructType:
@@ -167,7 +172,7 @@ def _is_as(field: NestedField, required_field: StructField) -> bool:
 
 def open_read_job(
     options: Mapping[str, str], pinned_table: PinnedTable | None = None
-) -> ReadJob | MetadataTableReadJob:
+) -> ReadJob | MetadataTableReadJob | StateReadJob:
     """Load the table that the options name, or the state that an earlier step pinned."""
     table = parse_table_options(options)
     read_options = parse_read_options(options)
@@ -184,9 +189,7 @@ def open_read_job(
     if read_options.reads_state:
         from iceberg_pyspark.spark.data_source.table_state import StateReadJob  # noqa: PLC0415
 
-        return StateReadJob(
-            table=table, options=read_options, loaded_table=loaded_table, name="state"
-        )
+        return StateReadJob(table=table, loaded_table=loaded_table)
     if read_options.call is not None:
         from iceberg_pyspark.spark.data_source.table_calls import CallReadJob  # noqa: PLC0415
 

@@ -30,6 +30,7 @@ from iceberg_pyspark.spark.rows.worker_steps import worker_step
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
     from iceberg_pyspark.spark.data_source.read_job import ReadJob
+    from iceberg_pyspark.spark.data_source.table_state import StateReadJob
 
 
 MARK = "iceberg-py state "
@@ -88,7 +89,7 @@ class IcebergDataSource(DataSource):
         with worker_step():
             return self.read_job().reader(schema)
 
-    def read_job(self) -> ReadJob | MetadataTableReadJob:
+    def read_job(self) -> ReadJob | MetadataTableReadJob | StateReadJob:
         """Return the read that the options describe, of the pinned snapshot if there is one."""
         from iceberg_pyspark.spark.data_source.read_job import open_read_job  # noqa: PLC0415
 

@@ -22,6 +22,7 @@ from iceberg_pyspark.table.reading.stream_offsets import START
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
+    from iceberg_pyspark.spark.data_source.table_state import StateReadJob
 
 try:
     from iceberg_pyspark.spark.data_source.limited_stream_reader import LimitedStreamReader
@@ -30,7 +31,9 @@ except ImportError:  # before Spark 4.2
 
 
 def open_stream_reader(
-    options: Mapping[str, str], job: ReadJob | MetadataTableReadJob, schema: StructType
+    options: Mapping[str, str],
+    job: ReadJob | MetadataTableReadJob | StateReadJob,
+    schema: StructType,
 ) -> IcebergStreamReader:
     """Return a reader of the columns of `schema`; raise `InvalidRequestError` for no stream."""
     stream_options = parse_stream_options(options)

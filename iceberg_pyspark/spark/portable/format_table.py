@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.spark.data_source.table_state import state_in
 from iceberg_pyspark.spark.portable.server_errors import servers_errors
 from iceberg_pyspark.spark.row_changes.change_request import STATE
-from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 
 FORMAT = "iceberg-py"
 _BY_PYTHON = {"native": "false"}
@@ -39,12 +39,8 @@ class FormatTable:
 
     def load(self) -> LoadedTable:
         """Return the table's current state, without its credentials; raise `NoSuchTableError`."""
+        # Spark keeps the schemas of equal reads of a session.
+        read = self.read({STATE: str(uuid.uuid4())})
         with servers_errors():
-            (row,) = self.read({STATE: "true"}).collect()
-        *namespace, name = json.loads(row["identifier"])
-        location = row["metadata_location"]
-        return LoadedTable(
-            identifier=TableIdentifier(namespace=tuple(namespace), name=name),
-            metadata=metadata_from_bytes(row["metadata"].encode(), location),
-            metadata_location=location,
-        )
+            schema = read.schema
+        return state_in(schema)

@@ -8,7 +8,7 @@ evaluated only for the rows that its clause applies to, as in Spark's own statem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -58,9 +58,12 @@ class Stage:
     source: DataFrame | None = None
 
 
-def old_values(target: PortableTarget, frame: DataFrame) -> dict[str, Column]:
-    """Return the target's columns of a frame that has them."""
-    return {name: column_of(frame, name) for name in target.columns.names}
+def old_values(
+    target: PortableTarget, frame: DataFrame, names: Collection[str] | None = None
+) -> dict[str, Column]:
+    """Return the target's columns of a frame that has them: all, or those of some names."""
+    has = target.columns.names if names is None else names
+    return {name: column_of(frame, name) for name in target.columns.names if name in has}
 
 
 def change_of(target: PortableTarget, stage: Stage, *, writes: bool) -> Column:
@@ -173,6 +176,12 @@ def _row(
             value = stage.old[f.name]
         columns.append(value.alias(_value_name(number)))
     return columns
+
+
+def kept_columns(target: PortableTarget, values: Assignments) -> frozenset[str]:
+    """Return the columns that an update with these assignments does not replace as a whole."""
+    paths = resolve_paths(values, target.columns, target.name, case_sensitive=target.case_sensitive)
+    return frozenset(target.columns.names) - {path[0] for path in paths if len(path) == 1}
 
 
 def _default(target: PortableTarget, name: str) -> Column:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.spark.bridge.call_arguments import Value
+from iceberg_pyspark.spark.bridge.call_arguments import Sql, Value
 from iceberg_pyspark.spark.portable.portable_changes import (
     PortableChange,
     Stage,
@@ -20,10 +20,12 @@ from iceberg_pyspark.spark.portable.portable_changes import (
     changed_rows,
     hidden_columns,
     hidden_names,
+    kept_columns,
     old_values,
     with_change,
 )
 from iceberg_pyspark.spark.portable.portable_target import ALIAS, PortableTarget, column_of
+from iceberg_pyspark.spark.portable.read_columns import named_columns
 from iceberg_pyspark.spark.row_level.change_frame import Assignments
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
@@ -58,6 +60,14 @@ class PortableOperation(ABC):
         """Return whether the operation may write rows."""
 
     @abstractmethod
+    def columns_of_conditions(self, target: PortableTarget) -> frozenset[str]:
+        """Return the target's columns that `touched_rows` needs."""
+
+    @abstractmethod
+    def columns_of_changes(self, target: PortableTarget) -> frozenset[str]:
+        """Return the target's columns that `changes` needs if it deletes rows by position."""
+
+    @abstractmethod
     def touched_rows(self, target: PortableTarget, rows: DataFrame) -> DataFrame | None:
         """Return target rows whose files must be rewritten, or None if no target row changes."""
 
@@ -72,12 +82,26 @@ class ChangeRowsWhere(PortableOperation):
 
     name: OperationName  # type: ignore[misc]
     condition: Column
+    condition_text: str | None = None
     op: Op
     values: Assignments = field(default_factory=dict)
 
     def writes_rows(self, mode: Mode) -> bool:
         """See `PortableOperation`."""
         return mode == "copy-on-write" or self.op in WRITE_OPS
+
+    def columns_of_conditions(self, target: PortableTarget) -> frozenset[str]:
+        """See `PortableOperation`."""
+        return named_columns(target, [self._value])
+
+    def columns_of_changes(self, target: PortableTarget) -> frozenset[str]:
+        """See `PortableOperation`."""
+        named = named_columns(target, [self._value, *self.values.values()])
+        return named | kept_columns(target, self.values) if self.op is Op.UPDATE else named
+
+    @property
+    def _value(self) -> Value:
+        return self.condition if self.condition_text is None else Sql(self.condition_text)
 
     def touched_rows(self, target: PortableTarget, rows: DataFrame) -> DataFrame:
         """See `PortableOperation`."""
@@ -93,7 +117,8 @@ class ChangeRowsWhere(PortableOperation):
         else:
             change = PortableChange(op=self.op, values=self.values, condition=self.condition)
             changes = [change, PortableChange(op=Op.COPY, has_position=False)]
-        stage = Stage(frame=rows, changes=changes, old=old_values(target, rows))
+        names = self.columns_of_changes(target) if mode == "merge-on-read" else None
+        stage = Stage(frame=rows, changes=changes, old=old_values(target, rows, names))
         writes = self.writes_rows(mode)
         change_column = change_of(target, stage, writes=writes)
         frame = with_change(rows, change_column, *hidden_columns(target, rows))
@@ -124,6 +149,28 @@ class PortableMerge(PortableOperation):
     def writes_rows(self, mode: Mode) -> bool:
         """See `PortableOperation`."""
         return self.merge.writes_rows(mode)
+
+    def columns_of_conditions(self, target: PortableTarget) -> frozenset[str]:
+        """See `PortableOperation`."""
+        by_source = self.merge.not_matched_by_source_clauses
+        return named_columns(target, [self._on, *(c.condition for c in by_source)])
+
+    def columns_of_changes(self, target: PortableTarget) -> frozenset[str]:
+        """See `PortableOperation`."""
+        merge = self.merge
+        clauses = (*merge.matched_clauses, *merge.not_matched_by_source_clauses)
+        every = (*clauses, *merge.not_matched_clauses)
+        values = [v for c in every for v in (c.condition, *(c.values or {}).values())]
+        columns = named_columns(target, [self._on, *values])
+        for clause in clauses:
+            if clause.op is Op.UPDATE:
+                columns |= kept_columns(target, clause.values or {})
+        return columns or frozenset(target.columns.names[:1])
+
+    @property
+    def _on(self) -> Value:
+        text = self.merge.condition_text
+        return self.merge.condition if text is None else Sql(text)
 
     def touched_rows(self, target: PortableTarget, rows: DataFrame) -> DataFrame | None:
         """See `PortableOperation`."""
@@ -165,7 +212,8 @@ class PortableMerge(PortableOperation):
         of_target, of_source = column_of(rows, FILE.name), source[_MATCHED_BY]
         both = of_target.isNotNull() & of_source.isNotNull()
         only_target = of_source.isNull()
-        old = old_values(target, rows)
+        names = None if rewriting else self.columns_of_changes(target)
+        old = old_values(target, rows, names)
         changes = [_change(c, both) for c in merge.matched_clauses]
         if all(c.condition is not None for c in merge.matched_clauses):
             if rewriting:
@@ -192,7 +240,7 @@ class PortableMerge(PortableOperation):
             else sql.lit(None).alias(_TARGET),
             *(column_of(source, name) for name in merge.source.columns),
         )
-        names = [_FIRST] if changes else []
+        stages_before = [_FIRST] if changes else []
         kept = [*hidden_names(target), _ONLY_TARGET]
         if merge.not_matched_clauses:
             inserts = [
@@ -201,9 +249,10 @@ class PortableMerge(PortableOperation):
             ]
             stage = Stage(frame=frame, changes=inserts, source=frame)
             change = change_of(target, stage, writes=writes).alias(_SECOND)
-            frame = frame.select(*map(sql.col, names), change, *map(sql.col, [*kept, _TARGET]))
-            names.append(_SECOND)
-        others = [sql.col(name) for name in names]
+            columns = (*map(sql.col, stages_before), change, *map(sql.col, [*kept, _TARGET]))
+            frame = frame.select(*columns)
+            stages_before.append(_SECOND)
+        others = [sql.col(name) for name in stages_before]
         if merge.not_matched_by_source_clauses:
             # And this one those of the target alone.
             frame = frame.select(*others, *map(sql.col, kept), sql.col(f"{_TARGET}.*")).alias(ALIAS)
@@ -214,7 +263,7 @@ class PortableMerge(PortableOperation):
                 clauses.append(
                     PortableChange(op=Op.COPY, rows=sql.col(_ONLY_TARGET), has_position=False)
                 )
-            stage = Stage(frame=frame, changes=clauses, old=old_values(target, frame))
+            stage = Stage(frame=frame, changes=clauses, old=old_values(target, frame, old))
             others.append(change_of(target, stage, writes=writes))
         change = sql.coalesce(*others) if len(others) > 1 else others[0]
         frame = with_change(frame, change, *map(sql.col, hidden_names(target)))

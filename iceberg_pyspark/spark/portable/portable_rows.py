@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_operations import (
     ChangeRowsWhere,
@@ -17,7 +16,11 @@ from iceberg_pyspark.spark.portable.portable_operations import (
 )
 from iceberg_pyspark.spark.portable.portable_run import PortableRequest, cached, run_portably
 from iceberg_pyspark.spark.portable.portable_target import PortableTarget
-from iceberg_pyspark.spark.portable.skipped_files import filter_of_condition, filter_of_merge
+from iceberg_pyspark.spark.portable.skipped_files import (
+    ConditionFilter,
+    filter_of_condition,
+    filter_of_merge,
+)
 from iceberg_pyspark.spark.row_changes.batch_changes import change_of_batch
 from iceberg_pyspark.spark.row_level.change_frame import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.merge import Merge
@@ -54,26 +57,30 @@ class PortableRows:
         condition: str | Column,
         set: Mapping[str, str | Column],
     ) -> tuple[LoadedTable, RowChanges]:
-        operation = ChangeRowsWhere(
-            name=name, condition=as_column(condition), op=op, values=parse_assignments(set)
-        )
         text = condition if isinstance(condition, str) else None
-        return self._run(operation, lambda target: filter_of_condition(target, text))
+        operation = ChangeRowsWhere(
+            name=name,
+            condition=as_column(condition),
+            condition_text=text,
+            op=op,
+            values=parse_assignments(set),
+        )
+        return self._run(operation, lambda target: filter_of_condition(target, condition))
 
     def merge(self, merge: Merge) -> tuple[LoadedTable, RowChanges]:
         """Carry out a merge, whose source is cached if the session can do that."""
         with cached(merge.source) as is_cached:
 
-            def filter_of(target: PortableTarget) -> Predicate:
-                return filter_of_merge(
-                    target, merge.condition_text, merge.source, evaluates=is_cached
-                )
+            def filter_of(target: PortableTarget) -> ConditionFilter:
+                text = merge.condition_text
+                condition = merge.condition if text is None else text
+                return filter_of_merge(target, condition, merge.source, evaluates=is_cached)
 
             operation = PortableMerge(merge=merge, reads_once=not is_cached)
             return self._run(operation, filter_of)
 
     def _run(
-        self, operation: PortableOperation, filter_of: Callable[[PortableTarget], Predicate]
+        self, operation: PortableOperation, filter_of: Callable[[PortableTarget], ConditionFilter]
     ) -> tuple[LoadedTable, RowChanges]:
         table = self.table
         with change_of_batch(

@@ -24,12 +24,12 @@ from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.portable_operations import PortableOperation
 from iceberg_pyspark.spark.portable.portable_target import PortableTarget
 from iceberg_pyspark.spark.portable.server_errors import servers_errors
+from iceberg_pyspark.spark.portable.skipped_files import ConditionFilter
 from iceberg_pyspark.spark.row_changes.change_request import ROW_CHANGES, ChangeRequest
 from iceberg_pyspark.spark.row_changes.row_commit import counts_in
 from iceberg_pyspark.spark.write.resolved_write import snapshot_of_transaction
@@ -71,7 +71,7 @@ class PortableRequest:
 def run_portably(
     request: PortableRequest,
     operation: PortableOperation,
-    filter_of: Callable[[PortableTarget], Predicate],
+    filter_of: Callable[[PortableTarget], ConditionFilter],
     loaded: LoadedTable,
 ) -> tuple[LoadedTable, RowChanges]:
     """Run and commit an operation; return the table after it, and the counts of changed rows.
@@ -125,10 +125,13 @@ class _Attempt:
     target: PortableTarget
 
     def carry_out(
-        self, filter_of: Callable[[PortableTarget], Predicate]
+        self, filter_of: Callable[[PortableTarget], ConditionFilter]
     ) -> tuple[LoadedTable, RowChanges]:
         operation, target = self.operation, self.target
-        predicate = target.filter(filter_of(target))
+        selected = filter_of(target)
+        # Metadata show which files such a DELETE deletes as a whole.
+        whole = selected.is_exact and operation.name == "delete"
+        predicate = target.filter(selected.predicate)
         reads = None if operation.by_source_ops() else predicate
         mode: Mode = mode_of(target.metadata, operation.name)
         if mode == "copy-on-write" and operation.reads_once:
@@ -140,8 +143,9 @@ class _Attempt:
                 )
             mode = "merge-on-read"
         rewritten: tuple[str, ...] | None = None
-        rows = target.rows(reads)
         if mode == "copy-on-write":
+            columns = operation.columns_of_conditions(target)
+            rows = target.rows(reads, columns=columns, without_whole_files=whole)
             touched = operation.touched_rows(target, rows)
             if touched is None:
                 mode = "merge-on-read"
@@ -150,16 +154,21 @@ class _Attempt:
                     files = touched.select(quoted(FILE_COLUMN.name)).distinct().collect()
                 rewritten = tuple(sorted(r[0] for r in files))
                 rows = target.rows(data_files=rewritten)
-                if not rewritten and operation.name != "merge":
+                if whole and not rewritten:
+                    rewritten, mode = None, "merge-on-read"
+                elif not rewritten and operation.name != "merge":
                     return target.loaded, target.no_changes()
+        if mode == "merge-on-read":
+            columns = operation.columns_of_changes(target)
+            rows = target.rows(reads, columns=columns, without_whole_files=whole)
         with servers_errors():
             frame = operation.changes(target, rows, mode)
         if operation.writes_rows(mode):
             frame = self._distributed(frame)
-        return self._write(frame, reads, rewritten)
+        return self._write(frame, reads, rewritten, whole)
 
     def _write(
-        self, frame: DataFrame, reads: object, rewritten: tuple[str, ...] | None
+        self, frame: DataFrame, reads: object, rewritten: tuple[str, ...] | None, whole: bool
     ) -> tuple[LoadedTable, RowChanges]:
         operation, target, epoch = self.operation, self.target, self.request.epoch
         change = ChangeRequest(
@@ -173,6 +182,7 @@ class _Attempt:
             matched=tuple(map(int, operation.matched_ops())),
             not_matched_by_source=tuple(map(int, operation.by_source_ops())),
             epoch=None if epoch is None else astuple(epoch),
+            deletes_whole_files=whole,
         )
         properties = self.request.snapshot_properties.items()
         options = {
@@ -205,7 +215,11 @@ class _Attempt:
         if ROW_LEVEL_DISTRIBUTION[self.operation.name].of(metadata.properties) == "none":
             return frame
         keys = [key for f in metadata.default_spec.fields if (key := _key(target, f)) is not None]
-        return frame.hint("rebalance", *keys)
+        # The hint takes names alone.
+        names = [f"__ice_key{i}" for i in range(len(keys))]
+        for name, key in zip(names, keys, strict=True):
+            frame = frame.withColumn(name, key)
+        return frame.hint("rebalance", *map(sql.col, names)).drop(*names)
 
 
 def _key(target: PortableTarget, f: PartitionField) -> Column | None:

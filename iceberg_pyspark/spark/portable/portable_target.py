@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,19 +91,6 @@ class PortableTarget:
         """Whether names of columns are case-sensitive in the session."""
         return is_case_sensitive(self.table.spark)
 
-    @property
-    def partition_columns(self) -> frozenset[str]:
-        """The columns that the table is partitioned by."""
-        names = self.schema.name_by_id
-        return frozenset(
-            names[i] for f in self.metadata.default_spec.fields for i in f.source_ids if i in names
-        )
-
-    def total(self, name: str) -> int:
-        """Return a total of the snapshot's summary; a very large number if it lacks it."""
-        total = 0 if self.snapshot is None else self.snapshot.number(name)
-        return 2**62 if total is None else total
-
     def filter(self, predicate: Predicate) -> Any:
         """Return a predicate on the target's rows as a read and a commit take it."""
         if isinstance(predicate, AlwaysTrue):
@@ -111,15 +98,27 @@ class PortableTarget:
         bound = bind(predicate, self.schema, case_sensitive=self.case_sensitive)
         return predicate_to_json(bound)
 
-    def rows(self, filter: Any = None, data_files: Iterable[str] | None = None) -> DataFrame:
-        """Return the rows with their positions and lineage; those of some files, if given."""
+    def rows(
+        self,
+        filter: Any = None,
+        *,
+        columns: Collection[str] | None = None,
+        data_files: Iterable[str] | None = None,
+        without_whole_files: bool = False,
+    ) -> DataFrame:
+        """Return the rows with their positions and lineage; some columns or files, if given.
+
+        With `without_whole_files`, no row is of a file whose rows all fulfil the filter.
+        """
         pinned = PinnedRead(
             metadata_location=self.loaded.metadata_location,
             filter=filter,
             data_files=None if data_files is None else tuple(data_files),
+            without_whole_files=without_whole_files,
         )
         # No file has a column of type unknown.
-        names = [*self.columns.names, *(f.name for f in (FILE, POS, *self.lineage))]
+        own = [name for name in self.columns.names if columns is None or name in columns]
+        names = [*own, *(f.name for f in (FILE, POS, *self.lineage))]
         options = {
             PINNED: pinned.text(),
             "columns": ", ".join(quoted(name) for name in names),

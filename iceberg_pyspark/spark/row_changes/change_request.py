@@ -31,12 +31,14 @@ ROW_CHANGES = "row-changes"
 class PinnedRead:
     """A read of the table as a metadata file describes it; of these data files only, if given.
 
-    `filter` is a bound predicate as JSON (`expressions/json.py`), None for all rows.
+    `filter` is a bound predicate as JSON (`expressions/json.py`), None for all rows. With
+    `without_whole_files`, files are left out of which it selects all rows.
     """
 
     metadata_location: str
     filter: Any = None
     data_files: tuple[str, ...] | None = None
+    without_whole_files: bool = False
 
     def text(self) -> str:
         """Return the value of the option."""
@@ -57,7 +59,9 @@ class ChangeRequest:
     `filter` is a bound predicate as JSON, which the rows fulfil that matter to the operation; None:
     any row may. `rewritten_files`
     are replaced as a whole; None: rows are deleted by position. `matched` and
-    `not_matched_by_source` are the numbers of the operations of a merge's clauses.
+    `not_matched_by_source` are the numbers of the operations of a merge's clauses. With
+    `deletes_whole_files`, files of which `filter` selects all rows are deleted too; their rows are
+    not among those written.
     """
 
     operation: OperationName
@@ -71,6 +75,7 @@ class ChangeRequest:
     not_matched_by_source: tuple[int, ...] = ()
     epoch: tuple[str, int, int | None, str] | None = None
     """The fields of a `StreamEpoch`: the change of a batch that this is, committed once."""
+    deletes_whole_files: bool = False
 
     def text(self) -> str:
         """Return the value of the option."""

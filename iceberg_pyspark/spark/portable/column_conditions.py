@@ -1,0 +1,222 @@
+"""The parts of a condition given as a Column that can be understood without Spark.
+
+A client's Column is a message, that of a classic session a tree of nodes in the JVM. Of both, only
+calls, columns by name, literals and texts are understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Comparison,
+    LiteralPredicate,
+    Predicate,
+    SetPredicate,
+    UnaryPredicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.sql_text.conjuncts import Conjuncts, parse_conjuncts
+from iceberg_pyspark.sql_text.names import parse_levels
+
+_COMPARISONS: Mapping[str, tuple[Comparison, Comparison]] = {
+    "==": ("eq", "eq"),
+    "=": ("eq", "eq"),
+    "<": ("lt", "gt"),
+    "<=": ("lt_eq", "gt_eq"),
+    ">": ("gt", "lt"),
+    ">=": ("gt_eq", "lt_eq"),
+}
+"""The comparisons by the name of Spark's function, and those with exchanged sides."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PLAIN_LITERALS = ("boolean", "byte", "short", "integer", "long", "string", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    name: str
+    arguments: Sequence[_Node]
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+
+
+_Node = _Call | _Named | _Literal | _Text | None
+
+
+class _NotUnderstoodError(Exception):
+    """A part of a condition that has no predicate."""
+
+
+def conjuncts_of_column(spark: SparkSession, column: Column) -> Conjuncts:
+    """Return what is understood of a condition; instants are datetimes with a zone."""
+    message = message_of(spark, column)
+    classic: Any = column
+    node = _of_jvm(classic._jc.node()) if message is None else _of_message(message)
+    filters: list[Predicate] = []
+    equalities: list[tuple[str, str]] = []
+    left_out = False
+    for part in _parts(node):
+        match part:
+            case _Text(text):
+                found = parse_conjuncts(text)
+                filters += found.filters
+                equalities += found.equalities
+                left_out = left_out or found.left_out
+            case _Call("==" | "=", [_Named(a), _Named(b)]):
+                equalities.append((a, b))
+            case _:
+                try:
+                    filters.append(_predicate(part))
+                except _NotUnderstoodError:
+                    left_out = True
+    return Conjuncts(tuple(filters), tuple(equalities), left_out)
+
+
+def message_of(spark: SparkSession, column: Column) -> Any:
+    """Return the message (`pyspark.sql.connect.proto.Expression`) of a client's column, or None."""
+    if not type(column).__module__.startswith("pyspark.sql.connect."):
+        return None
+    to_message: Any = column.to_plan
+    return to_message(spark.client)
+
+
+def _parts(node: _Node) -> list[_Node]:
+    if isinstance(node, _Call) and node.name == "and":
+        return [part for argument in node.arguments for part in _parts(argument)]
+    return [node]
+
+
+def _predicate(node: _Node) -> Predicate:
+    match node:
+        case _Literal(bool(value)):
+            return AlwaysTrue() if value else AlwaysFalse()
+        case _Named(name):
+            return LiteralPredicate("eq", name, True)
+        case _Text(text):
+            found = parse_conjuncts(text)
+            if found.left_out or found.equalities:
+                raise _NotUnderstoodError
+            return and_(*found.filters)
+        case _Call("and", arguments):
+            return and_(*map(_predicate, arguments))
+        case _Call("or", arguments):
+            return or_(*map(_predicate, arguments))
+        case _Call("not" | "!", [argument]):
+            return not_(_predicate(argument))
+        case _Call("isnull", [_Named(name)]):
+            return UnaryPredicate("is_null", name)
+        case _Call("isnotnull", [_Named(name)]):
+            return UnaryPredicate("not_null", name)
+        case _Call("startswith", [_Named(name), _Literal(str(prefix))]):
+            return LiteralPredicate("starts_with", name, prefix)
+        case _Call("in", [_Named(name), *values]):
+            literals = [v for v in values if isinstance(v, _Literal)]
+            if len(literals) == len(values):
+                return SetPredicate("in", name, tuple(v.value for v in literals))
+        case _Call("<=>", [_Named(name), _Literal(value)] | [_Literal(value), _Named(name)]):
+            if value is None:
+                return UnaryPredicate("is_null", name)
+            return and_(UnaryPredicate("not_null", name), LiteralPredicate("eq", name, value))
+        case _Call(op, [_Named(name), _Literal(value)]) if op in _COMPARISONS:
+            return LiteralPredicate(_COMPARISONS[op][0], name, value)
+        case _Call(op, [_Literal(value), _Named(name)]) if op in _COMPARISONS:
+            return LiteralPredicate(_COMPARISONS[op][1], name, value)
+    raise _NotUnderstoodError
+
+
+def _name(text: str) -> _Node:
+    try:
+        return _Named(".".join(parse_levels(text)))
+    except InvalidRequestError:
+        return None
+
+
+def _of_message(message: Any) -> _Node:
+    """Return the node of a client's message (`pyspark.sql.connect.proto.Expression`)."""
+    match message.WhichOneof("expr_type"):
+        case "expression_string":
+            return _Text(message.expression_string.expression)
+        case "unresolved_attribute":
+            attribute = message.unresolved_attribute
+            # One with a plan's id is a column of that DataFrame, whatever its name.
+            bound = attribute.HasField("plan_id") or attribute.is_metadata_column
+            return None if bound else _name(attribute.unparsed_identifier)
+        case "literal":
+            return _literal_of_message(message.literal)
+        case "unresolved_function":
+            function = message.unresolved_function
+            if function.is_distinct or function.is_user_defined_function:
+                return None
+            arguments = [_of_message(a) for a in function.arguments]
+            return _Call(function.function_name.lower(), arguments)
+    return None
+
+
+def _literal_of_message(literal: Any) -> _Node:
+    kind = literal.WhichOneof("literal_type")
+    if kind == "null":
+        return _Literal(None)
+    value = getattr(literal, kind)
+    if kind in _PLAIN_LITERALS:
+        return _Literal(value)
+    try:
+        match kind:
+            case "decimal":
+                return _Literal(Decimal(value.value))
+            case "date":
+                return _Literal(date(1970, 1, 1) + timedelta(days=value))
+            case "timestamp":
+                return _Literal(_EPOCH + timedelta(microseconds=value))
+            case "timestamp_ntz":
+                wall_clock = _EPOCH + timedelta(microseconds=value)
+                return _Literal(WallClock(wall_clock.replace(tzinfo=None)))
+    except OverflowError:
+        pass
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WallClock:
+    """A literal of the type TIMESTAMP_NTZ."""
+
+    moment: datetime
+
+
+def _of_jvm(node: Any) -> _Node:
+    """Return the node of a tree in the JVM (`org.apache.spark.sql.internal.ColumnNode`)."""
+    match node.getClass().getSimpleName():
+        case "SqlExpression":
+            return _Text(node.expression())
+        case "UnresolvedAttribute" if node.planId().isEmpty() and not node.isMetadataColumn():
+            parts = node.nameParts()
+            return _Named(".".join(parts.apply(i) for i in range(parts.size())))
+        case "Literal" if isinstance(node.value(), bool | int | str):
+            return _Literal(node.value())
+        case "UnresolvedFunction" if not (node.isDistinct() or node.isUserDefinedFunction()):
+            arguments = node.arguments()
+            nodes = [_of_jvm(arguments.apply(i)) for i in range(arguments.size())]
+            return _Call(node.functionName().lower(), nodes)
+    return None
