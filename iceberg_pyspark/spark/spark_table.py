@@ -403,7 +403,7 @@ class RemoteTable(SparkTable):
         return cast("ManageSnapshots", self._remote("manage_snapshots"))
 
     def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
-        """See `Table`; the work is done by one process beside the driver, without progress."""
+        """See `Table`; the server does the work: tasks rewrite data files, one process the rest."""
         del progress
         assert self._by_format is not None, "a remote table is one of the format"
         return cast("TableMaintenance", RemoteMaintenance(self._by_format, self._reload))

@@ -312,3 +312,74 @@ def test_random_changes_of_a_connect_client_are_those_of_sql(
     options = json.dumps({f"catalog.{k}": v for k, v in own.items()})
     with connect_server(tmp_path / "server") as url:
         assert run_python(script, url, str(file), options).splitlines()[-1] == "equal"
+
+
+REWRITES = """
+import json, sys
+from pyspark.sql import SparkSession
+import iceberg_pyspark as ice
+
+url, name, settings = sys.argv[1:]
+settings = json.loads(settings)
+spark = SparkSession.builder.remote(url).getOrCreate()
+table = ice.install(spark).table(name, catalog="lake", **settings["options"])
+done = table.maintenance().rewrite_data_files(**settings["arguments"])
+again = table.maintenance().rewrite_data_files(dry_run=True)
+print(json.dumps([done.rewritten_data_files_count, done.added_data_files_count,
+    done.failed_data_files_count, done.removed_delete_files_count, again.file_group_count]))
+"""
+
+
+@pytest.mark.nightly
+def test_rewrites_of_a_client_are_those_of_the_procedure(
+    lake: IcebergSession, tmp_path: Path
+) -> None:
+    """The tasks of a server in another process write as many files, and keep rows and row ids."""
+    spark = lake.spark
+    script = tmp_path / "client.py"
+    script.write_text(REWRITES, encoding="utf-8")
+    options = {f"catalog.{k}": v for k, v in catalog_options(spark, "lake").items()}
+    hidden = "_row_id, _last_updated_sequence_number"
+    with connect_server(tmp_path / "server") as url:
+        for number, (arguments, called) in enumerate(
+            [
+                ({}, ""),
+                ({"sort_order": "v DESC"}, "strategy => 'sort', sort_order => 'v DESC', "),
+                ({"where": "p = 3"}, "where => 'p = 3', "),
+            ]
+        ):
+            texts = {"min-input-files": "2", "delete-file-threshold": "1"}
+            tables = [f"lake.db.rewrite_{number}_{kind}" for kind in ("native", "format")]
+            for name in tables:
+                spark.sql(
+                    f"create table {name} (id bigint, p int, v string) partitioned by (p) "
+                    "tblproperties ('format-version'='3', 'write.delete.mode'='merge-on-read')"
+                )
+                for i in range(3):
+                    spark.sql(
+                        f"insert into {name} select id, int(id % 5), concat('v', id % 7) "
+                        f"from range({1000 * i}, {1000 * i + 1000})"
+                    )
+                spark.sql(f"delete from {name} where id % 10 = 3")
+            (row,) = spark.sql(
+                f"call lake.system.rewrite_data_files(table => '{tables[0]}', {called}"
+                "options => map('min-input-files', '2', 'delete-file-threshold', '1'))"
+            ).collect()
+            settings = {"options": options, "arguments": {**arguments, "options": texts}}
+            name = tables[1].removeprefix("lake.")
+            printed = run_python(script, url, name, json.dumps(settings))
+            assert json.loads(printed.splitlines()[-1]) == [
+                row.rewritten_data_files_count,
+                row.added_data_files_count,
+                row.failed_data_files_count,
+                row.removed_delete_files_count,
+                0,
+            ]
+            assert row.added_data_files_count > 0
+            rows = []
+            for name in tables:
+                spark.catalog.refreshTable(name)
+                read = spark.sql(f"select id, p, v, {hidden} from {name} order by id")
+                rows.append(read.collect())
+            assert rows[0] == rows[1]
+            assert table_problems(lake.table(tables[1])) == []

@@ -200,6 +200,16 @@ def open_read_job(
             name="answer",
             call=read_options.call,
         )
+    if read_options.rewrite is not None:
+        from iceberg_pyspark.spark.data_source.rewrite_job import RewriteReadJob  # noqa: PLC0415
+
+        return RewriteReadJob(
+            table=table,
+            options=read_options,
+            loaded_table=loaded_table,
+            name="parts",
+            rewrite=read_options.rewrite,
+        )
     if metadata_name is not None:
         # Metadata tables import as many modules as all other reads together.
         from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415

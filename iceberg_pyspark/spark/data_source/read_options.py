@@ -30,6 +30,7 @@ from iceberg_pyspark.spark.options.stream_options import (
 )
 from iceberg_pyspark.spark.row_changes.change_request import (
     PINNED,
+    REWRITE,
     STATE,
     TABLE_CALL,
     PinnedRead,
@@ -56,7 +57,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, t
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})
 """Options of both reads and writes."""
 
-_OF_THE_PACKAGE = frozenset({PINNED, STATE, TABLE_CALL})
+_OF_THE_PACKAGE = frozenset({PINNED, STATE, TABLE_CALL, REWRITE})
 """Options that only this package gives."""
 
 _SNAPSHOT_ID = number_option("snapshot-id")
@@ -122,6 +123,7 @@ class ReadOptions:
     pinned: PinnedRead | None
     reads_state: bool
     call: str | None
+    rewrite: str | None
     read_properties: Mapping[str, str]
     case_sensitive: bool
     nanos_as: NanosAs = "refused"
@@ -190,6 +192,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
         ),
         pinned=PinnedRead.of_text(values[PINNED]) if PINNED in values else None,
         reads_state=STATE in values,
+        rewrite=values.get(REWRITE),
         call=values.get(TABLE_CALL),
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),

@@ -27,6 +27,7 @@ from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.types import NestedField, StringType
+from iceberg_pyspark.table.maintenance.rewrites.written_groups import WrittenGroups
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, MetadataTable, arrow_of_rows
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
@@ -57,6 +58,8 @@ def call_text(steps: Sequence[tuple[str, Sequence[Any], Mapping[str, Any]]]) -> 
             return {_COLUMNS: schema_to_json(value)}
         if isinstance(value, tuple | set | frozenset):
             return list(value)
+        if isinstance(value, WrittenGroups):
+            return {_WRITTEN: [value.write_id, *value.parts]}
         raise InvalidRequestError(
             f"{steps[0][0]}: a {type(value).__name__} cannot be sent to the server; give it as a "
             "text, number, list or dict"
@@ -65,7 +68,7 @@ def call_text(steps: Sequence[tuple[str, Sequence[Any], Mapping[str, Any]]]) -> 
     return json.dumps(steps, default=text_of)
 
 
-_MOMENT, _COLUMNS = "$datetime", "$schema"
+_MOMENT, _COLUMNS, _WRITTEN = "$datetime", "$schema", "$written"
 
 
 def _value(value: dict[str, Any]) -> Any:
@@ -73,6 +76,9 @@ def _value(value: dict[str, Any]) -> Any:
         return datetime.fromisoformat(value[_MOMENT])
     if set(value) == {_COLUMNS}:
         return schema_from_json(JsonObject(value[_COLUMNS], _COLUMNS))
+    if set(value) == {_WRITTEN}:
+        write_id, *parts = value[_WRITTEN]
+        return WrittenGroups(write_id=write_id, parts=parts)
     return value
 
 

@@ -6,7 +6,9 @@ sent to the server as calls. Methods that read or write files in this process ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any, cast, get_type_hints
 
 import msgspec
@@ -16,7 +18,15 @@ from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.data_source.table_calls import call_text
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.portable.server_errors import servers_errors
-from iceberg_pyspark.spark.row_changes.change_request import TABLE_CALL
+from iceberg_pyspark.spark.row_changes.change_request import (
+    PINNED,
+    REWRITE,
+    TABLE_CALL,
+    PinnedRead,
+)
+from iceberg_pyspark.spec.encryption import TABLE_KEY_ID
+from iceberg_pyspark.table.maintenance.rewrites.rewrite_data_files import RewrittenDataFiles
+from iceberg_pyspark.table.maintenance.rewrites.written_groups import WrittenGroups
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 
 
@@ -86,11 +96,32 @@ class RemoteMaintenance:
             raise AttributeError(f"the maintenance of a table has no method {name}")
 
         def call(**named: Any) -> Any:
-            text = call_text([("maintenance", [], {}), (name, [], named)])
-            with servers_errors():
-                (row,) = self._table.read({TABLE_CALL: text}).collect()
-            self._after()
-            result_type = get_type_hints(method)["return"]
-            return msgspec.json.decode(row["answer"], type=result_type)
+            return self._call(name, named)
 
         return call
+
+    def rewrite_data_files(self, **named: Any) -> RewrittenDataFiles:
+        """Rewrite data files in tasks, and commit them in the server's process.
+
+        The keys of an encrypted table's files do not leave the server: one process rewrites them.
+        """
+        loaded = self._table.load()
+        is_encrypted = TABLE_KEY_ID in loaded.metadata.properties
+        if named.get("dry_run") or is_encrypted:
+            return cast("RewrittenDataFiles", self._call("rewrite_data_files", named))
+        pinned = {PINNED: PinnedRead(metadata_location=loaded.metadata_location).text()}
+        write_id = str(uuid.uuid4())
+        arguments = {name: value for name, value in named.items() if name != "dry_run"}
+        with servers_errors():
+            work = self._table.read({**pinned, REWRITE: json.dumps([write_id, arguments])})
+            written = WrittenGroups(write_id=write_id, parts=[row[0] for row in work.collect()])
+        arguments = {**arguments, "runner": written}
+        return cast("RewrittenDataFiles", self._call("rewrite_data_files", arguments, pinned))
+
+    def _call(self, name: str, named: dict[str, Any], more: Mapping[str, str] | None = None) -> Any:
+        text = call_text([("maintenance", [], {}), (name, [], named)])
+        with servers_errors():
+            (row,) = self._table.read({**(more or {}), TABLE_CALL: text}).collect()
+        self._after()
+        result_type = get_type_hints(getattr(TableMaintenance, name))["return"]
+        return msgspec.json.decode(row["answer"], type=result_type)

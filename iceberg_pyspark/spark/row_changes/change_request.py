@@ -23,6 +23,9 @@ STATE = "table-state"
 TABLE_CALL = "table-call"
 """The option that has a call of a table's methods (`data_source/table_calls.py`)."""
 
+REWRITE = "rewrite-data-files"
+"""The option of reads whose tasks rewrite data files (`data_source/rewrite_job.py`)."""
+
 ROW_CHANGES = "row-changes"
 """The option of writes that has a `ChangeRequest`."""
 

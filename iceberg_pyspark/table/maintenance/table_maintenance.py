@@ -45,6 +45,7 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_manifests import (
     RewrittenManifests,
 )
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import DeleteFileOptions
+from iceberg_pyspark.table.maintenance.rewrites.written_groups import WrittenGroups
 from iceberg_pyspark.table.reading.snapshot_selection import milliseconds_of
 from iceberg_pyspark.table.statistics.partition_statistics import (
     ComputedPartitionStatistics,
@@ -143,7 +144,7 @@ class TableMaintenance:
         unchanged. `dry_run` only counts what would be rewritten, and lists the groups of files with
         the reasons. Raises `InvalidRequestError` for an invalid option or order.
         """
-        table, result = DataFileRewrite(
+        rewrite = DataFileRewrite(
             self._table,
             options=_texts(options),
             strategy=strategy,
@@ -151,9 +152,37 @@ class TableMaintenance:
             where=where,
             branch=branch,
             runner=runner,
-        ).run(dry_run=dry_run)
+        )
+        try:
+            table, result = rewrite.run(dry_run=dry_run)
+        finally:
+            if isinstance(runner, WrittenGroups):
+                runner.remove_unused(rewrite.writer, self._table.io)
         self._after_commit(table)
         return result
+
+    def planned_rewrite(
+        self,
+        *,
+        strategy: str | None = None,
+        sort_order: str | None = None,
+        where: Filter | None = None,
+        options: Mapping[str, object] | None = None,
+        branch: str = MAIN,
+    ) -> DataFileRewrite:
+        """Return a rewrite of the version as loaded, whose groups are written elsewhere.
+
+        Call `rewrite_data_files` of this version with the same arguments and `WrittenGroups`.
+        """
+        return DataFileRewrite(
+            self._table,
+            options=_texts(options),
+            strategy=strategy,
+            sort_order=sort_order,
+            where=where,
+            branch=branch,
+            pinned=True,
+        )
 
     def remove_orphan_files(
         self,

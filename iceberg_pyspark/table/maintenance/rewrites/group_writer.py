@@ -21,7 +21,9 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import FileGroup
@@ -56,6 +58,12 @@ class GroupWriter:
     writes: WriteContext
     order: RowOrder | None = None
     memory: SortMemory = field(default_factory=SortMemory)
+
+    @property
+    def partition_type(self) -> StructType:
+        """The type of the partition of new files."""
+        writes = self.writes
+        return partition_type(writes.spec, [writes.schema, *writes.schemas])
 
     def write(
         self, group: FileGroup, steps: GroupSteps, io: FileIO, threads: int

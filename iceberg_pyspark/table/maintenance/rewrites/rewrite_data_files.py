@@ -64,6 +64,7 @@ from iceberg_pyspark.table.maintenance.rewrites.group_writer import (
 )
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 from iceberg_pyspark.table.maintenance.rewrites.rewrite_strategy import RewriteStrategy
+from iceberg_pyspark.table.maintenance.rewrites.written_groups import WrittenGroups
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
 
@@ -107,22 +108,27 @@ class DataFileRewrite:
         where: Filter | None = None,
         branch: str = MAIN,
         runner: GroupRunner | None = None,
+        pinned: bool = False,
     ) -> None:
         """Load the newest version of the table; raise `InvalidRequestError` for an invalid option.
 
-        `runner` is where groups are written; None means threads of this process.
+        `runner` is where groups are written; None means threads of this process. With `pinned`, or
+        if the groups are written already, the table's groups are those of the version as loaded.
         """
+        is_written = isinstance(runner, WrittenGroups)
         self._again = partial(
             DataFileRewrite,
             strategy=strategy,
             sort_order=sort_order,
             where=where,
             branch=branch,
-            runner=runner,
+            runner=None if is_written else runner,
         )
         self._option_texts = options
         self._runner = runner
-        self._table = table = replace(table, loaded=table.newest())
+        if not (pinned or is_written):
+            table = replace(table, loaded=table.newest())
+        self._table = table
         self._branch = branch
         self._metadata = table.loaded.metadata
         self._strategy = RewriteStrategy.of(
@@ -143,7 +149,7 @@ class DataFileRewrite:
             )
         self._spec = partition_spec(table.name, self._metadata, self._options.output_spec_id)
         self._scan = self._scan_of(where)
-        self._writer = GroupWriter(
+        self.writer = GroupWriter(
             scan=self._scan.context, writes=self._write_context(), order=self._strategy.order
         )
 
@@ -336,9 +342,9 @@ class DataFileRewrite:
                 for number, group in enumerate(groups, start=first):
                     steps = progress.steps_of(number)
                     if runner is None:
-                        writing = pool.submit(self._writer.write, group, steps, io, threads)
+                        writing = pool.submit(self.writer.write, group, steps, io, threads)
                     else:
-                        writing = pool.submit(runner.write, self._writer, group, steps, io)
+                        writing = pool.submit(runner.write, self.writer, group, steps, io)
                     waiting.append((number, group, writing))
                     if len(waiting) > at_once:
                         take()
