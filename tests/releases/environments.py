@@ -54,6 +54,21 @@ def new_environment(folder: Path, *requirements: str) -> Path:
     return python
 
 
+def client_environment(folder: Path, release: str) -> Path:
+    """Create an environment with `pyspark-client` of a release, or the newest before it.
+
+    Return its Python. It has the other packages of this one, but neither pyspark nor py4j. Raise
+    `EnvironmentUnavailableError` if this fails.
+    """
+    python = new_environment(folder, "--no-deps", f"pyspark-client<={release}")
+    own = _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        link = Path(own, each.name)
+        if not each.name.startswith(("pyspark", "py4j")) and not link.exists():
+            link.symlink_to(each)
+    return python
+
+
 def built_wheel(folder: Path) -> Path:
     """Return a wheel of the checkout, built in a folder."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
