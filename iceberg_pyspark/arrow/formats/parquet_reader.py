@@ -115,7 +115,7 @@ class ParquetFileReader(DataFileReader):
         threads = self._threads and isinstance(self._input, pa.OSFile)
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
-        batch_rows = _batch_rows(groups, columns)
+        batch_rows = _batch_rows(self.metadata, groups, columns)
         for row_groups, position in runs:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
@@ -208,13 +208,38 @@ def _buffer_bytes(columns: int) -> int:
     return max(_LEAST_BUFFER_BYTES, min(_STREAM_BUFFER_BYTES, _WHOLE_CHUNKS_BYTES // columns))
 
 
-def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:
+def _batch_rows(
+    metadata: pq.FileMetaData, groups: list[pq.RowGroupMetaData], columns: list[int]
+) -> int:
     """Return the number of rows per batch: few for wide rows, judged by the widest row group."""
+    widths = [_width(metadata.schema.column(c)) for c in columns]
     row_bytes = max(
-        sum(group.column(c).total_uncompressed_size for c in columns) / group.num_rows
+        sum(_decoded_bytes(group.column(c), w) for c, w in zip(columns, widths, strict=True))
+        / group.num_rows
         for group in groups
     )
     return max(256, min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+
+
+_WIDTHS = {"BOOLEAN": 0.125, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
+
+
+def _width(leaf: pq.ColumnSchema) -> float | None:
+    """Return the bytes of a value in memory, or None for texts and bytes."""
+    if leaf.converted_type == "DECIMAL":
+        return 16
+    return leaf.length if leaf.length > 0 else _WIDTHS.get(leaf.physical_type)
+
+
+def _decoded_bytes(chunk: pq.ColumnChunkMetaData, width: float | None) -> float:
+    """Return about the bytes of a column chunk in memory, which has dictionaries spelled out."""
+    size = float(chunk.total_uncompressed_size)
+    if width is None:
+        statistics = chunk.statistics if chunk.has_dictionary_page else None
+        if statistics is None or not statistics.has_min_max:
+            return size
+        width = 4 + (len(statistics.min_raw) + len(statistics.max_raw)) / 2
+    return max(size, chunk.num_values * width)
 
 
 def empty_batch(rows: int) -> pa.RecordBatch:

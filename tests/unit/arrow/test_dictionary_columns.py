@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,3 +49,20 @@ def test_dictionaries_are_decoded(tmp_path: Path, threads: bool) -> None:
     table = pa.Table.from_batches([batch for _, batch in batches])
     assert table.schema.types == expected.schema.types
     assert table.equals(expected)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_batches_of_many_repeated_values_are_small(tmp_path: Path, threads: bool) -> None:
+    """The file has less than a byte for a value, a batch in memory up to 100 bytes."""
+    rows, path = 40_000, str(tmp_path / "wide.parquet")
+    texts = pa.array([letter * 100 for letter in "abc"])
+    numbers = pa.array(np.arange(rows) % 3, pa.int32())
+    text = pa.DictionaryArray.from_arrays(numbers, texts).dictionary_decode()
+    columns = {f"t{i}": text for i in range(20)} | {f"n{i}": numbers for i in range(20)}
+    pq.write_table(pa.table(columns), path, store_schema=False)
+    reader = ParquetFileReader(LocalFileIO(), path, threads=threads)
+    with reader:
+        assert reader.metadata.row_group(0).total_byte_size < rows * len(columns)
+        sizes = [(b.num_rows, b.nbytes) for _, b in reader.batches(range(len(columns)))]
+    assert sum(n for n, _ in sizes) == rows
+    assert max(size for _, size in sizes) < 48 * 2**20
