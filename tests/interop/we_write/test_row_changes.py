@@ -87,17 +87,27 @@ def test_changed_rows_are_read_everywhere(
     oracle.sql(f"DELETE FROM {of_java} WHERE v = 1 AND p = 'a'")
     table.update({"v": "v * 10", "p": "'c'"}, "v = 2 OR id IN (3, 4)")
     oracle.sql(f"UPDATE {of_java} SET v = v * 10, p = 'c' WHERE v = 2 OR id IN (3, 4)")
+    table.update({"n.a": "v + 1", "n.b": None}, "id > 35 OR id = 8")
+    oracle.sql(f"UPDATE {of_java} SET n.a = v + 1, n.b = NULL WHERE id > 35 OR id = 8")
+    replaced = pa.Table.from_pylist([rows[i] | {"v": 200 + i} for i in (2, 20)], arrow)
+    snapshot = table.overwrite(replaced, "id < 6 AND v <> 40")
+    assert snapshot.operation == "overwrite"
+    oracle.sql(f"DELETE FROM {of_java} WHERE id < 6 AND v <> 40")
+    oracle.spark.createDataFrame(
+        [(r["id"], r["v"], r["p"], r["n"]) for r in replaced.to_pylist()], schema
+    ).createOrReplaceTempView("row_changes_replaced")
+    oracle.sql(f"INSERT INTO {of_java} SELECT * FROM row_changes_replaced")
     table.upsert(source, "id")
     merge = f"MERGE INTO {of_java} t USING row_changes_source s ON t.id = s.id "
     oracle.sql(merge + "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
     table.merge(source, "id").when_matched_delete("t.p = 'b' AND s.v > 120").when_matched_update(
-        {"v": "t.v + s.v"}
+        {"v": "t.v + s.v", "n.a": "s.v"}
     ).when_not_matched_by_source_update({"n": None}, "v < 30").when_not_matched_by_source_delete(
         "id > 30"
     ).execute()
     oracle.sql(
         merge + "WHEN MATCHED AND t.p = 'b' AND s.v > 120 THEN DELETE "
-        "WHEN MATCHED THEN UPDATE SET v = t.v + s.v "
+        "WHEN MATCHED THEN UPDATE SET v = t.v + s.v, n.a = s.v "
         "WHEN NOT MATCHED BY SOURCE AND t.v < 30 THEN UPDATE SET n = NULL "
         "WHEN NOT MATCHED BY SOURCE AND t.id > 30 THEN DELETE"
     )
