@@ -38,13 +38,15 @@ def figures(results: str) -> str:
     _, (_, ours, other, _) = line_of(sections["changes"], _UPSERT, "other")
     pyiceberg = re.fullmatch(r"(.+ s) \(PyIceberg\)", other)
     assert pyiceberg is not None, other
-    _, (_, plain, _, theirs, *_) = line_of(sections["row_changes"], _PLAIN_UPSERT, "PyIceberg")
+    header, cells = line_of(sections["row_changes"], _PLAIN_UPSERT, "PyIceberg")
+    plain = dict(zip(header, cells, strict=True))
     machine = sections["queries"].strip().splitlines()[0]
     return "\n".join(
         [
             pipe_table(("", "here", "JVM connector", "ratio"), rows),
             f"An upsert of 1,000,000 rows into as many: {ours} here, {pyiceberg[1]} in PyIceberg.",
-            f"Without Spark, of 100,000 into 1,000,000: {plain} here, {theirs} in PyIceberg.",
+            f"Without Spark, of 100,000 into 1,000,000: {plain['ours']} here, "
+            f"{plain['PyIceberg']} in PyIceberg.",
             f"TPC-H at scale factor 1 on `local[2]`, {machine.split(', Linux')[0]}; all figures:",
             "[tests/bench/RESULTS.md](tests/bench/RESULTS.md), made by `make bench`.",
             "",
