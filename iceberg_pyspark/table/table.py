@@ -270,8 +270,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         """Replace all rows, the rows that match, or the rows' partitions by Arrow rows.
 
         With a filter, files of which all rows match are removed unread; rows of other files are
-        deleted as `delete` does. `dynamic` replaces the partitions that the new rows are in.
-        Returns the snapshot, as `append` does.
+        deleted as `delete` does, after this table object is refreshed. `dynamic` replaces the
+        partitions that the new rows are in. Returns the snapshot, as `append` does.
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
@@ -280,6 +280,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
                     "overwrite: a filter and dynamic=True say different things about what is "
                     "replaced; keep one"
                 )
+            if self._start() == "newest":
+                self.refresh()
             case_sensitive = self.case_sensitive is not False
             mode = bind(as_predicate(filter), self.schema, case_sensitive=case_sensitive)
             if self._loaded_table.plan_scan is None and branch in self.refs:
@@ -288,7 +290,7 @@ class Table(RowLevelTable, EditableTable, RowStream):
                     kept = KeptRows(rows, to_arrow_schema(self.schema))
                     replaced = ReplacedRows(filter=filter, rows=kept)
                     changes = self._change_rows(replaced, branch, snapshot_properties)
-                    assert changes.snapshot_id is not None, "the branch has a snapshot"
+                    assert changes.snapshot_id is not None, "new rows make a snapshot"
                     return self.metadata.snapshot(changes.snapshot_id)
         return self._write(rows, mode, branch, snapshot_properties)
 

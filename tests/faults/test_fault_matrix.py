@@ -276,6 +276,10 @@ CASES = {
     "update-where": Case(
         change(lambda t: t.update({"v": "'new'"}, f"id <= {10**6}")), prepare=merge_on_read
     ),
+    "overwrite-where": Case(
+        change(lambda t: t.overwrite(ROWS, f"id <= {10**6}")), prepare=merge_on_read
+    ),
+    "rewrite-overwritten": Case(change(lambda t: t.overwrite(ROWS, f"id <= {10**6}"))),
     "upsert": Case(
         change(lambda t: t.upsert(UPSERTED, "id")), prepare=merge_on_read, kinds=ALL_KINDS
     ),

@@ -253,8 +253,9 @@ def test_an_overwrite_by_filter_deletes_rows_of_files_and_adds_rows(
     stored = {f.location for f in table.io.list_files(f"{table.location}/data")}
     assert stored == set(table.inspect.all_files()["file_path"].to_pylist())
     assert table.verify(check_files=True).ok
+    other.refresh().append(pa.table({"id": [4, 1], "p": ["c", "c"]}))
     table.overwrite(rows, "p = 'b' OR id < 4", branch="main")
-    assert ids(table) == [(4, "a"), (20, "a"), (20, "a"), (21, "c"), (21, "c")]
+    assert ids(table) == [(4, "a"), (4, "c"), (20, "a"), (20, "a"), (21, "c"), (21, "c")]
 
 
 def make_properties(table: ice.Table, properties: dict[str, str]) -> ice.Table:

@@ -104,3 +104,21 @@ def test_each_row_is_deleted_once(open_table: Callable[[], ice.Table]) -> None:
     left = table.refresh().to_arrow()["id"].to_pylist()
     assert sum(deleted) + len(left) == 40
     assert len(set(left)) == len(left)
+
+
+def test_rows_replaced_by_filter_are_replaced_once(open_table: Callable[[], ice.Table]) -> None:
+    table = open_table()
+    table.append(pa.table({"id": list(range(8)), "n": [0] * 8}))
+
+    def replace(writer: int) -> None:
+        mine = open_table()
+        for turn in range(TURNS):
+            rows = pa.table({"id": [writer, 10 * writer + 10], "n": [turn + 1] * 2})
+            mine.overwrite(rows, f"id = {writer} OR id = {10 * writer + 10}")
+
+    race(replace)
+    rows = sorted((r["id"], r["n"]) for r in table.refresh().to_arrow().to_pylist())
+    replaced = [i for writer in range(WRITERS) for i in (writer, 10 * writer + 10)]
+    others = [(i, 0) for i in range(WRITERS, 8)]
+    assert rows == sorted([*((i, TURNS) for i in replaced), *others])
+    assert table.verify(check_files=True).ok
