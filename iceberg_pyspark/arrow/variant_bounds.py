@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrow_schemas import is_list_like
 from iceberg_pyspark.arrow.file_fields import FileField
+from iceberg_pyspark.arrow.variant_types import value_encoder
 from iceberg_pyspark.spec import variant_encoding as encoding
 from iceberg_pyspark.spec.bound_cuts import high_cut
 from iceberg_pyspark.spec.values import decimal_of
@@ -76,8 +76,8 @@ def _is_null(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _encoded_bounds(type_: pa.DataType, chunks: Chunks) -> tuple[bytes, bytes | None] | None:
-    encode = _encoder(type_)
-    if encode is None:
+    encode = value_encoder(type_)
+    if encode is None or isinstance(type_, pa.UuidType):
         return None
     lows, highs = [], []
     for chunk in chunks:
@@ -102,29 +102,3 @@ def _plain(type_: pa.DataType, raw: Any) -> Any:
         unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
         return decimal_of(unscaled, type_.scale)
     return raw
-
-
-def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
-    """Return the encoder of a typed column's raw statistics, or None for a type without bounds."""
-    t = pa.types
-    for matches, type_id in (
-        (t.is_int8, encoding.INT8),
-        (t.is_int16, encoding.INT16),
-        (t.is_int32, encoding.INT32),
-        (t.is_int64, encoding.INT64),
-        (t.is_float32, encoding.FLOAT),
-        (t.is_float64, encoding.DOUBLE),
-        (t.is_date32, encoding.DATE),
-    ):
-        if matches(type_):
-            return partial(encoding.encode_number, type_id)
-    if t.is_timestamp(type_) and type_.unit == "us":
-        type_id = encoding.TIMESTAMP if type_.tz is None else encoding.TIMESTAMPTZ
-        return partial(encoding.encode_number, type_id)
-    if t.is_decimal(type_):
-        return partial(encoding.encode_decimal, scale=type_.scale, precision=type_.precision)
-    if t.is_boolean(type_):
-        return encoding.encode_boolean
-    if t.is_string(type_):
-        return encoding.encode_text
-    return encoding.encode_bytes if t.is_binary(type_) else None

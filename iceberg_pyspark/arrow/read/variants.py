@@ -10,30 +10,22 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import VARIANT
+from iceberg_pyspark.arrow.variant_types import Encode, value_encoder
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.spec import variant_encoding as encoding
 from iceberg_pyspark.spec.variant_encoding import (
     NULL,
     FieldNames,
     encode_array,
-    encode_boolean,
-    encode_bytes,
-    encode_decimal,
-    encode_number,
     encode_object,
-    encode_text,
-    encode_uuid,
     object_fields,
 )
 
-Encode: TypeAlias = Callable[[Any], bytes]
 _EPOCH = dt.date(1970, 1, 1)
 
 
@@ -144,37 +136,20 @@ def _array_of(element: _VariantMerger) -> Callable[[Any, bytes | None, FieldName
 
 
 def _primitive_of(type_: pa.DataType, where: str) -> Encode:
-    """Return the encoder of a typed column's values."""
-    t = pa.types
-    for matches, type_id in (
-        (t.is_int8, encoding.INT8),
-        (t.is_int16, encoding.INT16),
-        (t.is_int32, encoding.INT32),
-        (t.is_int64, encoding.INT64),
-        (t.is_float64, encoding.DOUBLE),
-        (t.is_float32, encoding.FLOAT),
-    ):
-        if matches(type_):
-            return partial(encode_number, type_id)
-    if t.is_boolean(type_):
-        return encode_boolean
-    if t.is_string(type_):
-        return encode_text
-    if t.is_decimal(type_):
-        return partial(encode_decimal, scale=type_.scale, precision=type_.precision)
-    if t.is_date32(type_):
-        return lambda value: encode_number(encoding.DATE, (value - _EPOCH).days)
-    if t.is_binary(type_):
-        return encode_bytes
+    """Return the encoder of a typed column's Python objects."""
+    encode = value_encoder(type_)
+    if encode is None:
+        raise UnsupportedFeatureError(
+            f"{where} is shredded into a column of type {type_}, which cannot be read; select the "
+            "other columns"
+        )
+    if pa.types.is_date32(type_):
+        return lambda value: encode((value - _EPOCH).days)
+    if pa.types.is_timestamp(type_):
+        return lambda value: encode(_micros(value))
     if isinstance(type_, pa.UuidType):
-        return lambda value: encode_uuid(value.bytes)
-    if t.is_timestamp(type_) and type_.unit == "us":
-        type_id = encoding.TIMESTAMP if type_.tz is None else encoding.TIMESTAMPTZ
-        return lambda value: encode_number(type_id, _micros(value))
-    raise UnsupportedFeatureError(
-        f"{where} is shredded into a column of type {type_}, which cannot be read; select the "
-        "other columns"
-    )
+        return lambda value: encode(value.bytes)
+    return encode
 
 
 def _micros(value: dt.datetime) -> int:
