@@ -33,6 +33,7 @@ from iceberg_pyspark.spec.table_properties import FORMAT_VERSION
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
+from iceberg_pyspark.storage.encryption.encrypted_io import with_key_management
 from iceberg_pyspark.table.commits.commit import CommitStep
 from iceberg_pyspark.table.commits.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.commits.create_table import (
@@ -93,10 +94,14 @@ def commit_write(
         action = write_action(
             loaded_table, files, prepared_write.overwrite, branch=prepared_write.options.branch
         )
+        of_user = prepared_write.table.storage_properties
+        io = with_key_management(
+            prepared_write.io, with_users_properties(loaded_table.config, of_user)
+        )
         commit_action(
             catalog,
             loaded_table,
-            prepared_write.io,
+            io,
             action,
             prepared_write.options,
             written_files=written_files,

@@ -31,7 +31,7 @@ from iceberg_pyspark.storage.encryption.gcm import (
     seal,
     unseal,
 )
-from iceberg_pyspark.storage.encryption.key_management import KeyManagement
+from iceberg_pyspark.storage.encryption.key_management import KeyManagement, key_properties
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 
@@ -218,6 +218,14 @@ def encryption_of(io: FileIO) -> TableEncryption | None:
     """Return how a table's store encrypts, or None if new files are not encrypted."""
     encryption = getattr(io, "encryption", None)
     return encryption if isinstance(encryption, TableEncryption) else None
+
+
+def with_key_management(io: FileIO, properties: Mapping[str, str]) -> FileIO:
+    """Return a store that tasks got, with the service of a catalog's properties: for the commit."""
+    if not isinstance(io, EncryptedTableIO):
+        return io
+    service = KeyManagement(key_properties(properties))
+    return cast("FileIO", replace(io, encryption=replace(io.encryption, service=service)))
 
 
 def keyed_output(io: FileIO, location: str) -> tuple[BinaryIO, FileKey | None]:

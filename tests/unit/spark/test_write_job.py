@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
+from iceberg_pyspark import load_catalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.hadoop import path_tables
 from iceberg_pyspark.changes.outcomes import Refused, Unknown
@@ -27,6 +28,7 @@ from iceberg_pyspark.spark.data_source.pinned_table import PreparedWrite
 from iceberg_pyspark.spark.data_source.table_access import open_table
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles
+from tests.support.encrypted_tables import files_with, key_properties
 
 FRAME = StructType().add("id", "long").add("name", "string")
 
@@ -275,3 +277,20 @@ def test_writer_of_tasks_has_no_catalog_and_cannot_commit(tmp_path: Path) -> Non
         for_tasks.commit([task(for_tasks._prepared, 1)])
     for_commit.commit([task(for_tasks._prepared, 1, task_id=1)])
     assert ids_of(tmp_path / "t") == [1]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_commit_asks_for_the_keys_of_an_encrypted_table(tmp_path: Path, exists: bool) -> None:
+    """Tasks get no access to the key management, but the first commit needs a new key."""
+    table = tmp_path / "t"
+    keys = key_properties(tmp_path)
+    new = {"table-property.format-version": "3", "table-property.encryption.key-id": "keyA"}
+    if exists:
+        properties = {k.removeprefix("table-property."): v for k, v in new.items()}
+        catalog = load_catalog("c", type="hadoop", warehouse=str(tmp_path), **keys)
+        catalog.create_table("t", "id BIGINT, name STRING", properties=properties)
+    for number in (1, 2):
+        append(table, number, options={**keys, **({} if exists else new)})
+    rows = open_table(str(table), keys).scan().to_arrow()
+    assert sorted(rows["id"].to_pylist()) == [1, 2]
+    assert files_with(table, ["n1", "PAR1", "Obj\x01"]) == []
