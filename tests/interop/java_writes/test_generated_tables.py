@@ -24,6 +24,7 @@ import pytest
 from tests.support.generated_tables import assert_generated_alike
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
+from tests.support.readings import our_table
 
 _FOLDER = Path(__file__).parent / "families"
 
@@ -114,3 +115,4 @@ def test_every_reader_sees_the_same(java: JavaTables, family: Family, version: i
         by_generics="generics" not in family.needs,
         filters="filters" not in family.needs,
     )
+    assert our_table(java.oracle, name).verify(check_files=True).findings == ()
