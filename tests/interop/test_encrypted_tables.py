@@ -59,6 +59,7 @@ def test_java_tables(oracle: Oracle, ours: ice.TableCatalog) -> None:
     assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
     oracle.sql(f"insert into {name} values (200, 'theirs again')")
     assert rows_of(ours, "d.theirs") == oracle.table_rows(name)
+    assert ours.load_table("d.theirs").verify(check_files=True).findings == ()
 
 
 @pytest.mark.parametrize("length", ["16", "24", "32"])
@@ -134,3 +135,22 @@ def test_both_change_one_table_in_spark(oracle: Oracle, java_folder: Path, lake:
     oracle.sql("call java_keys.system.rewrite_data_files('d.both')")
     assert oracle.table_rows(ours) == oracle.table_rows(theirs)
     assert files_with(java_folder / "wh" / "d" / "both", ["secret", "PAR1"]) == []
+
+
+@pytest.mark.nightly
+def test_java_applies_our_equality_deletes(oracle: Oracle, java_folder: Path, lake: None) -> None:
+    name = "d.keyed"
+    oracle.sql(
+        f"create table java_keys.{name} (id bigint, v string) tblproperties("
+        "'format-version'='3', 'encryption.key-id'='keyA')"
+    )
+    oracle.sql(f"insert into java_keys.{name} select id, 'secret' || id from range(10)")
+    table = install(oracle.spark).table(f"lake.{name}")
+    table.write_equality_deletes(oracle.spark.range(3, 6), ["id"])
+    oracle.sql(f"insert into lake.{name} values (4, 'secret again')")
+    java = oracle.table_rows(f"java_keys.{name}")
+    assert len(java) == 8
+    assert oracle.table_rows(f"lake.{name}") == java
+    oracle.sql(f"call lake.system.rewrite_equality_deletes('{name}')")
+    assert oracle.table_rows(f"java_keys.{name}") == java
+    assert files_with(java_folder / "wh" / "d" / "keyed", ["secret", "PAR1", "PFA1"]) == []
