@@ -1,9 +1,13 @@
-"""Arrow arrays by their buffers: columns as integers, and other children for lists and maps."""
+"""Arrow arrays by their buffers: columns as integers, and other children for lists and maps.
+
+pyarrow imports pandas when it first converts values of Python or numpy, which takes a quarter of a
+second in each new worker of Spark. The functions that say so convert without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +41,33 @@ def as_longs(column: pa.Array) -> Longs:
         integers = integers.fill_null(0)
     longs: Longs = integers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return longs
+
+
+def raw_values(column: pa.Array) -> npt.NDArray[Any]:
+    """Return the values of a column of numbers, without pandas; those of nulls are undefined."""
+    values = np.frombuffer(column.buffers()[1] or b"", column.type.to_pandas_dtype())
+    return values[column.offset : column.offset + len(column)]
+
+
+def validity(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which values of a column are not null, without pandas."""
+    bitmap = column.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(column), np.bool_)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def number_array(values: npt.NDArray[Any]) -> pa.Array:
+    """Return numbers as an array of the same type, without pandas."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
+
+
+def binary_array(value: bytes) -> pa.Array:
+    """Return an array of one binary value, without pandas."""
+    offsets = pa.py_buffer(np.array([0, len(value)], np.int32))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(value)])
 
 
 def children_of(array: pa.Array) -> list[pa.Array]:

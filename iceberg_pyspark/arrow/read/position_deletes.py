@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.arrays import raw_values
 from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
@@ -257,17 +258,27 @@ def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
         raise InvalidMetadataError(f"{location}: position {least} is negative")
 
 
-def positions_by_path(paths: pa.Array, positions: pa.Array) -> Iterator[tuple[str, Positions]]:
-    """Yield each path, in the order of their first rows, with its positions in their order."""
+def positions_by_path(
+    paths: pa.Array, positions: pa.Array, rows: npt.NDArray[np.bool_] | None = None
+) -> Iterator[tuple[str, Positions]]:
+    """Yield each path, in the order of their first rows, with its positions in their order.
+
+    If `rows` are given, only these count; only others may be null.
+    """
     dictionary = paths.dictionary_encode()
-    codes, numbers = dictionary.indices.to_numpy(zero_copy_only=False), _as_numpy(positions)
+    if rows is None:
+        codes = dictionary.indices.to_numpy(zero_copy_only=False)
+        numbers = _as_numpy(positions)
+    else:
+        codes, numbers = raw_values(dictionary.indices)[rows], raw_values(positions)[rows]
     if len(dictionary.dictionary) > 1:
         order = np.argsort(codes, kind="stable")
         codes, numbers = codes[order], numbers[order]
     ends = np.cumsum(np.bincount(codes, minlength=len(dictionary.dictionary)))
     start = 0
     for path, end in zip(dictionary.dictionary.to_pylist(), ends.tolist(), strict=True):
-        yield path, numbers[start:end]
+        if start < end:
+            yield path, numbers[start:end]
         start = end
 
 

@@ -18,6 +18,7 @@ from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
+from iceberg_pyspark.arrow.arrays import binary_array
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.changes.outcomes import NeverSent
@@ -83,7 +84,7 @@ class _Task:
             rows = (batch.rename_columns(self.columns) for batch in batches)
             files, result = self.write(rows, task.partitionId(), task.taskAttemptId())
         self.written_paths.add([f.file_path for f in files])
-        yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(result)], pa.binary())})
+        yield pa.RecordBatch.from_arrays([binary_array(pickle.dumps(result))], ["files"])
 
 
 def write_frame(frame: DataFrame, context: WriteContext, io: FileIO) -> list[DataFile]:

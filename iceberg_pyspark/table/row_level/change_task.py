@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.arrays import number_array, raw_values, validity
 from iceberg_pyspark.arrow.read.position_deletes import positions_by_path
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
@@ -42,6 +43,7 @@ class Op(IntEnum):
 
 
 WRITE_OPS = (Op.UPDATE, Op.INSERT, Op.COPY)
+_WRITE_OPS = number_array(np.array(WRITE_OPS, np.int32))
 _REMOVE_OPS = (Op.DELETE, Op.UPDATE)
 
 ClauseOp: TypeAlias = Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
@@ -112,22 +114,20 @@ class _Positions:
 
     def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Collect the positions of each batch, then yield its rows to write."""
-        # not a constant: the first array of Python values imports pandas
-        numbers = pa.array([int(op) for op in WRITE_OPS], pa.int32())
         for batch in batches:
             self.add_batch(batch)
-            is_written = pc.is_in(batch.column(OP), value_set=numbers)
+            is_written = pc.is_in(batch.column(OP), value_set=_WRITE_OPS)
             rows = batch.drop_columns([OP, FILE, POS]).filter(is_written)
             if rows.num_rows:
                 yield rows
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        ops = batch.column(OP).to_numpy()
+        ops = raw_values(batch.column(OP))
         count_by_op = np.bincount(ops, minlength=len(Op))
         for op in Op:
             if count_by_op[op]:
                 self.counts[op] = self.counts.get(op, 0) + int(count_by_op[op])
-        has_position = ~np.asarray(batch.column(POS).is_null())
+        has_position = validity(batch.column(POS))
         is_removed = np.isin(ops, _REMOVE_OPS) & has_position
         self._add(batch, is_removed, self.removed_positions)
         self._add(batch, has_position & ~is_removed, self.unchanged_positions)
@@ -135,9 +135,7 @@ class _Positions:
     def _add(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
         if not rows.any():
             return
-        where = pa.array(rows)
-        files, positions = batch.column(FILE).filter(where), batch.column(POS).filter(where)
-        for path, here in positions_by_path(files, positions):
+        for path, here in positions_by_path(batch.column(FILE), batch.column(POS), rows):
             bitmap = into.setdefault(path, BitMap64())
             before = len(bitmap)
             # BitMap64 takes an array of the array module as a whole, but a numpy array number by

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +21,17 @@ from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.row_changes.row_commit import RowCommit
 from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, Op, TaskChanges, carry_out
+from iceberg_pyspark.table.row_level.change_task import (
+    FILE,
+    OP,
+    POS,
+    ChangeTask,
+    Op,
+    TaskChanges,
+    carry_out,
+)
 from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
 from tests.support.commit_tables import SCHEMA, commit_table
 
@@ -104,6 +116,62 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
         places
     )
     assert changes.counts.get(Op.DELETE, 0) == len(rows)
+
+
+OPS = st.sampled_from((Op.DELETE, Op.UPDATE, Op.KEEP_UNCHANGED))
+ROWS = st.one_of(
+    st.tuples(OPS, st.sampled_from("abc"), st.integers(0, 2**33)),
+    st.just((Op.INSERT, None, None)),
+)
+
+
+@given(
+    rows=st.lists(ROWS, max_size=40, unique_by=lambda r: r[1:] if r[1] else object()),
+    start=st.integers(0, 40),
+    count=st.integers(0, 40),
+)
+def test_a_slice_of_a_batch_is_taken_as_a_batch_of_its_own(
+    rows: list[Row], start: int, count: int
+) -> None:
+    """With rows that have no place, at any offset in the buffers."""
+    sliced = batch(rows).slice(start, count)
+    outcome = carry_out(None, [sliced], MemoryFileIO(), partition_id=0, task_id=0)
+    assert outcome == task(rows[start : start + count])
+    expected = {(f, p) for op, f, p in rows[start : start + count] if op in (Op.DELETE, Op.UPDATE)}
+    removed = unite([outcome]).removed_positions
+    assert {(f, p) for f, bitmap in removed.items() for p in bitmap} == expected
+
+
+_IN_A_NEW_WORKER = """
+import pickle, sys
+import pyarrow as pa
+with open(sys.argv[1], "rb") as file:
+    task = pickle.load(file)
+with pa.OSFile(sys.argv[2]) as file:
+    batches = pa.ipc.open_stream(file).read_all().to_batches()
+_, done = task(batches, 0, 0)
+print(sum(f.record_count for f in done.data_files), "pandas" in sys.modules)
+"""
+
+
+def test_a_new_worker_changes_rows_without_importing_pandas(tmp_path: Path) -> None:
+    """The import takes as long as all others of a worker together."""
+    rows = batch([(Op.UPDATE, "f", 0), (Op.INSERT, None, None), (Op.DELETE, "f", 2)], values=True)
+    with pa.OSFile(str(tmp_path / "rows"), "wb") as file, pa.ipc.new_stream(file, rows.schema) as s:
+        s.write_batch(rows)
+    context = WriteContext(
+        table="t",
+        table_location=str(tmp_path / "t"),
+        schema=SCHEMA,
+        spec=PartitionSpec(spec_id=0, fields=()),
+        write_id="w",
+    )
+    (tmp_path / "task").write_bytes(pickle.dumps(ChangeTask(context=context, io=LocalFileIO())))
+    program = [sys.executable, "-c", _IN_A_NEW_WORKER, str(tmp_path / "task")]
+    done = subprocess.run(
+        [*program, str(tmp_path / "rows")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["2", "False"]
 
 
 def lost_files(paths: object) -> Any:
