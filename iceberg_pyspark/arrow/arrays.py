@@ -34,13 +34,13 @@ def as_integers(column: pa.Array) -> pa.Array | None:
 
 
 def as_longs(column: pa.Array) -> Longs:
-    """Return the values of a number, date or time column as 64-bit integers; 0 for null."""
+    """Return the values of a number, date or time column as 64-bit integers, without pandas; 0 for
+    null.
+    """
     integers = as_integers(column)
     assert integers is not None, "numbers, dates and times are integers"
-    if integers.null_count:
-        integers = integers.fill_null(0)
-    longs: Longs = integers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return longs
+    longs: Longs = raw_values(integers).astype(np.int64, copy=False)
+    return np.where(validity(integers), longs, 0) if integers.null_count else longs
 
 
 def raw_values(column: pa.Array) -> npt.NDArray[Any]:
@@ -58,10 +58,11 @@ def validity(column: pa.Array) -> npt.NDArray[np.bool_]:
     return bits[column.offset : column.offset + len(column)].astype(np.bool_)
 
 
-def number_array(values: npt.NDArray[Any]) -> pa.Array:
-    """Return numbers as an array of the same type, without pandas."""
-    buffer = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
+def number_array(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers as an array of the same type, without pandas; null where not `valid`."""
+    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 def binary_array(value: bytes) -> pa.Array:

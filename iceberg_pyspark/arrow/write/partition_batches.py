@@ -18,7 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from iceberg_pyspark.arrow.arrays import Longs, as_integers, as_longs
+from iceberg_pyspark.arrow.arrays import (
+    Longs,
+    as_integers,
+    as_longs,
+    number_array,
+    raw_values,
+    validity,
+)
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, value_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
@@ -70,7 +77,7 @@ def partition_batch(
     if codes is None:
         return [(_tuple_at(columns, types, 0), batch)]
     starts, order = _groups(codes)
-    rows = batch if order is None else batch.take(pa.array(order))
+    rows = batch if order is None else batch.take(number_array(order))
     ends = [*starts[1:], batch.num_rows]
     return [
         (
@@ -131,11 +138,9 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
         distinct = len(dictionary.dictionary)
         if distinct + bool(dictionary.indices.null_count) <= 1:
             continue
-        codes = (
-            dictionary.indices.fill_null(distinct)
-            .to_numpy(zero_copy_only=False)
-            .astype(np.int64, copy=False)
-        )
+        codes = raw_values(dictionary.indices).astype(np.int64)
+        if dictionary.indices.null_count:
+            codes[~validity(dictionary.indices)] = distinct
         if combined_codes is None:
             combined_codes, size = codes, distinct + 1
             continue
@@ -194,8 +199,7 @@ def transform_array(transform: Transform, source: types.Type, column: pa.Array) 
 
 
 def _with_nulls_of(column: pa.Array, values: NDArray[Any], type_: pa.DataType) -> pa.Array:
-    mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    return pa.array(values, mask=mask).cast(type_)
+    return number_array(values, validity(column) if column.null_count else None).cast(type_)
 
 
 def _bucket(source: types.Type, n: int, column: pa.Array) -> pa.Array:

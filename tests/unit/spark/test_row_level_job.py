@@ -20,7 +20,8 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.row_changes.row_commit import RowCommit
-from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.transforms import BucketTransform
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.row_level.change_task import (
@@ -157,13 +158,16 @@ print(sum(f.record_count for f in done.data_files), "pandas" in sys.modules)
 def test_a_new_worker_changes_rows_without_importing_pandas(tmp_path: Path) -> None:
     """The import takes as long as all others of a worker together."""
     rows = batch([(Op.UPDATE, "f", 0), (Op.INSERT, None, None), (Op.DELETE, "f", 2)], values=True)
+    by_bucket = PartitionField(
+        source_ids=(1,), field_id=1001, name="b", transform=BucketTransform(num_buckets=2)
+    )
     with pa.OSFile(str(tmp_path / "rows"), "wb") as file, pa.ipc.new_stream(file, rows.schema) as s:
         s.write_batch(rows)
     context = WriteContext(
         table="t",
         table_location=str(tmp_path / "t"),
         schema=SCHEMA,
-        spec=PartitionSpec(spec_id=0, fields=()),
+        spec=PartitionSpec(spec_id=0, fields=(by_bucket,)),
         write_id="w",
     )
     (tmp_path / "task").write_bytes(pickle.dumps(ChangeTask(context=context, io=LocalFileIO())))
