@@ -239,7 +239,7 @@ def _decoded_bytes(chunk: pq.ColumnChunkMetaData, width: float | None) -> float:
         if statistics is None or not statistics.has_min_max:
             return size
         width = 4 + (len(statistics.min_raw) + len(statistics.max_raw)) / 2
-    return max(size, chunk.num_values * width)
+    return max(size, float(chunk.num_values * width))
 
 
 def empty_batch(rows: int) -> pa.RecordBatch:
