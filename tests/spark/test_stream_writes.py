@@ -49,7 +49,8 @@ def source(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
 
 def write_available(
     stream: DataFrame, table: str, checkpoint: Path, mode: str = "append", **options: str
-) -> None:
+) -> list[int]:
+    """Write what there is; return the number of rows that each batch has written, as Spark says."""
     writer = stream.writeStream.format("iceberg").outputMode(mode).trigger(availableNow=True)
     for name, value in options.items():
         writer = writer.option(name.replace("_", "-"), value)
@@ -58,6 +59,8 @@ def write_available(
         query.awaitTermination()
     finally:
         query.stop()
+    progress = [json.loads(p.json) for p in query.recentProgress]
+    return [p["sink"]["numOutputRows"] for p in progress if "addBatch" in p["durationMs"]]
 
 
 def epochs(spark: SparkSession, table: str) -> list[tuple[str, str]]:
@@ -85,23 +88,27 @@ def test_each_batch_is_one_snapshot_and_is_written_once(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:
     spark.sql("create table sinks.db.t (id bigint, k string) using iceberg partitioned by (k)")
+
+    def write() -> list[int]:
+        return write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+
     add(spark, tmp_path / "in", (1, "a"), (2, "b"))
-    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert write() == [2]
     add(spark, tmp_path / "in", (3, "a"))
-    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert write() == [1]
     assert ids(spark, "sinks.db.t") == [1, 2, 3]
     assert epochs(spark, "sinks.db.t") == [("append", "0"), ("append", "1")]
     location = Path(lake.table("sinks.db.t").location.removeprefix("file:"))
     before = data_files(location)
     forget_last_batch(tmp_path / "c")
-    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert write() == [0]
     assert ids(spark, "sinks.db.t") == [1, 2, 3]
     assert data_files(location) == before, "the batch wrote files again"
     forget_last_batch(tmp_path / "c")
     spark.sql("insert into sinks.db.t values (4, 'b')")
     lake.table("sinks.db.t").maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
     assert epochs(spark, "sinks.db.t") == []
-    write_available(source(spark, tmp_path / "in"), "sinks.db.t", tmp_path / "c")
+    assert write() == [0]
     assert ids(spark, "sinks.db.t") == [1, 2, 3, 4]
 
 
@@ -207,9 +214,9 @@ def test_complete_mode_replaces_all_rows_and_keeps_the_state(
 ) -> None:
     spark.sql("create table sinks.db.counts (k string, n bigint) using iceberg")
 
-    def run() -> list[tuple[str, int]]:
+    def run(rows: int = 2) -> list[tuple[str, int]]:
         counts = source(spark, tmp_path / "in").groupBy("k").agg(f.count("*").alias("n"))
-        write_available(counts, "sinks.db.counts", tmp_path / "c", "complete")
+        assert write_available(counts, "sinks.db.counts", tmp_path / "c", "complete") == [rows]
         return sorted((row.k, row.n) for row in spark.table("sinks.db.counts").collect())
 
     add(spark, tmp_path / "in", (1, "a"), (2, "b"))
@@ -217,7 +224,7 @@ def test_complete_mode_replaces_all_rows_and_keeps_the_state(
     add(spark, tmp_path / "in", (3, "a"))
     assert run() == [("a", 2), ("b", 1)]
     forget_last_batch(tmp_path / "c")
-    assert run() == [("a", 2), ("b", 1)]
+    assert run(0) == [("a", 2), ("b", 1)]
     add(spark, tmp_path / "in", (4, "b"))
     assert run() == [("a", 2), ("b", 2)]
     assert [e for _, e in epochs(spark, "sinks.db.counts")] == ["0", "1", "2"]
@@ -329,7 +336,8 @@ def test_upserts_are_merges(
         frame.coalesce(2).write.mode("append").parquet(str(folder))
         stream = spark.readStream.schema(frame.schema).parquet(str(folder))
         options = {"branch": "b", "upsert_keys": "ID, k"}
-        write_available(stream, table, tmp_path / "c", "update", **options)
+        written = write_available(stream, table, tmp_path / "c", "update", **options)
+        assert written == [len(rows) + len(nulls)]
         model.update({(i, k): v for i, k, v in rows})
         without_key += nulls
         expected = [*((i, k, v) for (i, k), v in model.items()), *without_key]

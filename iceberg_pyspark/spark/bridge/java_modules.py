@@ -5,7 +5,8 @@ replacements. The class in front of a session's parser is generated: the methods
 interface differ between releases, so it has those of the installed release. All methods delegate,
 except the methods that parse statements. A `java.lang.reflect.Proxy` cannot be used: parsers throw
 checked exceptions that the interface does not declare. The catalog's methods for CREATE TABLE ...
-LIKE and for change feeds are generated too, for releases that have their types.
+LIKE and for change feeds are generated too, for releases that have their types, and so is the call
+of the constructor of a stream's sink.
 """
 
 from __future__ import annotations
@@ -278,6 +279,21 @@ class IcebergPyCatalogOfRelease extends IcebergPyCatalog {{
 {methods}
 }}
 """
+_SINK = "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec"
+_SINK_CLASS = """
+/** Made for one release of Spark: see java_modules.py. */
+abstract class IcebergPySinkOfRelease extends {base} {{
+  IcebergPySinkOfRelease(org.apache.spark.sql.connector.write.BatchWrite write,
+      org.apache.spark.sql.execution.SparkPlan query) {{
+    super(write, null, query{more});
+  }}
+}}
+"""
+_SINK_ARGUMENTS = {
+    "scala.collection.immutable.Seq": "IcebergPyBridge.seq(new ArrayList())",
+    "scala.Option": "scala.Option.empty()",
+}
+"""What a sink has after its write, the refresh of caches, and its query: metrics, a transaction."""
 _CATALOG_METHODS = {
     "createTableLike": """
   public Table createTableLike(
@@ -298,15 +314,21 @@ _CATALOG_METHODS = {
 }
 
 
-def _catalog_source(loader: Any) -> str:
-    """Return the class `IcebergPyCatalogOfRelease`, with the methods that the release calls."""
+def _core_source(loader: Any) -> str:
+    """Return the class `IcebergPyCatalogOfRelease`, with the methods that the release calls, and
+    the class `IcebergPySinkOfRelease`, with the constructor that it has.
+    """
     names = {m.getName() for m in loader.loadClass(_TABLE_CATALOG).getMethods()}
     methods = [text for name, text in _CATALOG_METHODS.items() if name in names]
-    return _CATALOG_CLASS.format(methods="".join(methods))
+    (constructor,) = loader.loadClass(_SINK).getConstructors()
+    more = [_SINK_ARGUMENTS[t.getName()] for t in list(constructor.getParameterTypes())[3:]]
+    return _CATALOG_CLASS.format(methods="".join(methods)) + _SINK_CLASS.format(
+        base=_SINK, more="".join(f", {one}" for one in more)
+    )
 
 
 _GENERATORS: Mapping[str, Callable[[Any], str]] = {
-    CORE: _catalog_source,
+    CORE: _core_source,
     EXTENSIONS: _parser_source,
 }
 """By module: the function that generates its additional source."""

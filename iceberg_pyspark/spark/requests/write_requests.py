@@ -12,6 +12,7 @@ from iceberg_pyspark.spark.bridge.jvm import recache_table
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.write_messages import (
     DmlRun,
+    EpochRows,
     EpochWrite,
     SourceWrite,
     TableTruncate,
@@ -61,7 +62,7 @@ def write_run(sessions: BridgeSessions, request: WriteRun) -> Acknowledgement:
     return _ACKNOWLEDGEMENT
 
 
-def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgement:
+def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> EpochRows:
     """Write one batch of a stream to the table as it is now, unless it has the batch."""
     session = sessions.of_handle(request.session)
     state = sessions.state(request.handle)
@@ -81,8 +82,8 @@ def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgemen
             branch=state.branch_to_write(),
             options=request.options,
         )
-        upsert_epoch(row_level_request, rows, epoch, is_stateful=request.stateful)
-        return _ACKNOWLEDGEMENT
+        count = upsert_epoch(row_level_request, rows, epoch, is_stateful=request.stateful)
+        return EpochRows(rows=count)
     command = WriteCommand(
         kind="overwrite" if request.mode == "complete" else "append",
         frame=rows,
@@ -90,8 +91,10 @@ def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> Acknowledgemen
         condition=None,
         environment=request.environment,
     )
-    write_epoch(session.bridge, catalog, state, command, epoch, is_stateful=request.stateful)
-    return _ACKNOWLEDGEMENT
+    count = write_epoch(
+        session.bridge, catalog, state, command, epoch, is_stateful=request.stateful
+    )
+    return EpochRows(rows=count)
 
 
 def source_write(sessions: BridgeSessions, request: SourceWrite) -> Acknowledgement:

@@ -91,8 +91,9 @@ def upsert_key(
 
 def upsert_epoch(
     request: RowLevelRequest, rows: DataFrame, epoch: StreamEpoch, *, is_stateful: bool
-) -> None:
-    """Merge a batch of a stream as one snapshot, unless the branch has it.
+) -> int:
+    """Merge a batch of a stream as one snapshot, unless the branch has it; return the number of
+    rows that are new or replaced.
 
     The rows of a stateful batch are computed in any case, because Spark needs the state after them.
     """
@@ -104,7 +105,7 @@ def upsert_epoch(
         _log.info("%s already has batch %s of query %s", write.table, epoch.epoch, epoch.query_id)
         if is_stateful:
             rows.write.format("noop").mode("overwrite").save()
-        return
+        return 0
     schema = write.metadata.current_schema
     case_sensitive = is_case_sensitive(request.session.spark)
     check_write_schema(
@@ -132,10 +133,12 @@ def upsert_epoch(
     try:
         key.check_unique(source, f"table {write.table}, batch {epoch.epoch} of {epoch.query_id}")
         builder = MergeBuilder(table, source, key.condition)
-        builder.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+        done = builder.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+        return done.inserted + done.updated
     except CommitConflictError as e:
         if not epoch.is_in(request.load().metadata, branch):
             raise
         _log.warning("%s", e)
+        return 0
     finally:
         source.unpersist()

@@ -168,8 +168,9 @@ def write_epoch(
     epoch: StreamEpoch,
     *,
     is_stateful: bool,
-) -> None:
-    """Write a batch of a stream as one snapshot; an overwrite replaces all rows.
+) -> int:
+    """Write a batch of a stream as one snapshot, and return the number of its rows; an overwrite
+    replaces all rows.
 
     Nothing is written if the branch has the batch. The rows of a stateful batch are computed in
     any case, because Spark needs the state after them.
@@ -182,7 +183,7 @@ def write_epoch(
         _log.info("%s already has batch %s of query %s", write.table, epoch.epoch, epoch.query_id)
         if is_stateful:
             command.frame.write.format("noop").mode("overwrite").save()
-        return
+        return 0
     files = write_rows(bridge, command.frame, write)
     with WrittenFiles(write.io, files) as written_files:
         action = write_action(
@@ -200,6 +201,8 @@ def write_epoch(
             if not epoch.is_in(newest.metadata, branch):
                 raise
             _log.warning("%s", e)
+            return 0
+    return sum(file.record_count for file in files)
 
 
 def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:

@@ -148,7 +148,9 @@ class Operations:
     )
     stream_close = BridgeOperation("stream.close", stream_messages.StreamClose, Acknowledgement)
     write_run = BridgeOperation("write.run", write_messages.WriteRun, Acknowledgement)
-    epoch_write = BridgeOperation("epoch.write", write_messages.EpochWrite, Acknowledgement)
+    epoch_write = BridgeOperation(
+        "epoch.write", write_messages.EpochWrite, write_messages.EpochRows
+    )
     source_write = BridgeOperation("source.write", write_messages.SourceWrite, Acknowledgement)
     dml_run = BridgeOperation("dml.run", write_messages.DmlRun, Acknowledgement)
     table_truncate = BridgeOperation(

@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
     Message,
     Request,
     RequestWithPlan,
+    Response,
 )
 
 OutputMode: TypeAlias = Literal["append", "complete", "update"]
@@ -97,6 +98,12 @@ class EpochWrite(RequestWithPlan, frozen=True, kw_only=True):
 
     options: Mapping[str, str]
     environment: WriteEnvironment
+
+
+class EpochRows(Response, frozen=True, kw_only=True):
+    """The number of rows that a batch of a stream has written; 0 if the table has it already."""
+
+    rows: int
 
 
 class SourceWrite(RequestWithPlan, frozen=True, kw_only=True):

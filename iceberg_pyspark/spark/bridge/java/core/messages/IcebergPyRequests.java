@@ -197,13 +197,13 @@ class IcebergPyRequests {
             "options", options, "condition", condition, "environment", environment}),
         plan);
   }
-  static void epochWrite(String session, String handle, String query, long epoch, String mode,
-      boolean stateful, Map options, Map environment, Object plan) {
-    IcebergPyBridge.call("epoch.write",
+  static IcebergPyEpochRows epochWrite(String session, String handle, String query, long epoch,
+      String mode, boolean stateful, Map options, Map environment, Object plan) {
+    return new IcebergPyEpochRows(IcebergPyBridge.call("epoch.write",
         IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle, "query",
             query, "epoch", Long.valueOf(epoch), "mode", mode, "stateful",
             Boolean.valueOf(stateful), "options", options, "environment", environment}),
-        plan);
+        plan));
   }
   static void sourceWrite(
       String session, Map options, boolean overwrite, boolean creates, Object plan) {
