@@ -24,4 +24,5 @@ class PreparedChanges:
     def for_tasks(self) -> PreparedChanges:
         """Return a copy without the secrets of a catalog."""
         table = replace(self.table, catalog_properties={}, storage_properties={})
-        return replace(self, table=table, request=replace(self.request, rewritten_files=None))
+        request = replace(self.request, rewritten_files=None, filter=None)
+        return replace(self, table=table, request=request)
