@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ _ROW = "__ice_row"
 """A column that every frame has, as an expression may name none."""
 
 _BATCH_ROWS = 1 << 20
+_LITERALS = re.compile(r"'[^']*'")
 
 
 class SqlEvaluation:
@@ -64,9 +66,12 @@ def _frame(texts: Sequence[str], sides: Mapping[str, pa.RecordBatch], rows: int)
         (side, name, batch.column(i))
         for side, batch in sides.items()
         for i, name in enumerate(batch.schema.names)
-        if any(name in text for text in texts)
+        if any(name.replace("`", "``") in text for text in texts)
     ]
     names = [name for _, name, _ in named]
+    for side in sides:
+        if side in names:
+            _check_qualified(texts, side)
     columns: dict[str, pa.Array] = {_ROW: pa.array(np.zeros(rows, np.int8))}
     columns |= {name: column for _, name, column in named if names.count(name) == 1}
     for side in sides:
@@ -74,6 +79,20 @@ def _frame(texts: Sequence[str], sides: Mapping[str, pa.RecordBatch], rows: int)
         if of_side:
             columns[side] = pa.StructArray.from_arrays(list(of_side.values()), list(of_side))
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _check_qualified(texts: Sequence[str], side: str) -> None:
+    """Raise `InvalidRequestError` if an expression has the name of a side alone.
+
+    It would be the side's row, which has the place of the column of this name, and is never null.
+    """
+    alone = re.compile(rf"(?<![\w.`])`?{side}`?(?![\w`]|\s*[.(])")
+    for text in texts:
+        if alone.search(_LITERALS.sub("''", text)):
+            raise InvalidRequestError(
+                f"the expression {text[:200]!r} has the name {side} of a column, which is the name "
+                f"of a side too; write {side}.{side}"
+            )
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, constant_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.types import NestedField, StructType, UnknownType
+from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.row_level.row_target import RowTarget
 
 if TYPE_CHECKING:
@@ -167,10 +168,19 @@ def row_values(
 
 def _plain_column(text: str, sides: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
     """Return the side and the name if an expression is only a column, as in `s.v`; else None."""
-    side, dot, name = text.partition(".")
-    if dot:
+    if "`" in text:
+        try:
+            levels = parse_levels(text)
+        except InvalidRequestError:
+            return None
+    else:
+        levels = tuple(text.split(".", 1))
+    if len(levels) > 2:
+        return None
+    if len(levels) == 2:
+        side, name = levels
         return (side, name) if name in sides.get(side, ()) else None
-    named = [(s, text) for s, names in sides.items() if text in names and text not in sides]
+    named = [(side, levels[0]) for side, names in sides.items() if levels[0] in names]
     return named[0] if len(named) == 1 else None
 
 

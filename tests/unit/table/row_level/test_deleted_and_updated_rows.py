@@ -274,3 +274,24 @@ def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
         return commit(*args, **kwargs)
 
     monkeypatch.setattr(row_operation, "commit_action", commit_after)
+
+
+def test_a_column_may_have_the_name_of_a_side_or_any_other(tmp_path: Path) -> None:
+    """An expression in which `t` would be the row, and never null, is refused."""
+    catalog = ice.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    columns = "id BIGINT, t INT, s INT, `a``b` INT, `c.d` INT"
+    table = catalog.create_table("db.t", columns, properties={"format-version": "3"})
+    names = ["id", "t", "s", "a`b", "c.d"]
+    numbers = [pa.array([n], pa.int32()) for n in (None, 2, 3, 4)]
+    table.append(pa.table([pa.array([1]), *numbers], names))
+    table.update({"t": "`s`", "s": "t", "c.d": "`a``b` + 1"}, "t IS NULL")
+    (row,) = table.scan().to_arrow().to_pylist()
+    assert [row[n] for n in names] == [1, 2, None, 3, 4]
+    table.update({"a`b": "t.`c.d`", "c.d": "t.t + t.`a``b`"})
+    for text in ("CASE WHEN t IS NULL THEN 1 ELSE 2 END", "`t` + 1", "coalesce(t, 1)"):
+        with pytest.raises(InvalidRequestError, match=r"the name of a side too; write t\.t"):
+            table.update({"s": text})
+    table.update({"id": "length('t')"})
+    (row,) = table.scan().to_arrow().to_pylist()
+    assert [row[n] for n in names] == [1, 2, None, 4, 5]
