@@ -22,6 +22,7 @@ from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.hive_types import hive_type
 from iceberg_pyspark.errors import CatalogError, InvalidRequestError
 from iceberg_pyspark.redaction import get_logger
+from iceberg_pyspark.spec.encryption import TABLE_KEY_ID
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
@@ -36,6 +37,8 @@ TABLE_OWNER = "hive.metastore.table.owner"
 _DATABASE_OWNER = "hive.metastore.database.owner"
 _DATABASE_OWNER_TYPE = "hive.metastore.database.owner-type"
 _OWNER_TYPES = {1: "USER", 2: "ROLE", 3: "GROUP"}
+_METADATA_HASH = "metadata_hash"
+"""A hash of the table metadata that Java's catalog stores for encrypted tables."""
 _TABLE_TYPE = "table_type"
 _ICEBERG = "ICEBERG"
 _ICEBERG_VIEW = "ICEBERG-VIEW"
@@ -123,6 +126,9 @@ def changed_table(
     """
     metadata = new_table.metadata
     parameters = dict(_parameters(table))
+    _check_key(parameters, new_table)
+    # Java refuses metadata with another hash, and without one it compares the keys as we do
+    parameters.pop(_METADATA_HASH, None)
     if base is not None:
         for key in base.metadata.properties.keys() - metadata.properties.keys():
             parameters.pop(_IN_HIVE.get(key, key), None)
@@ -245,6 +251,18 @@ def _point(parameters: dict[str, str], table_type: str, location: str) -> None:
         parameters[PREVIOUS_METADATA_LOCATION] = before
     parameters[_TABLE_TYPE] = table_type
     parameters[METADATA_LOCATION] = location
+
+
+def _check_key(parameters: Mapping[str, str], new_table: LoadedTable) -> None:
+    """Refuse a commit to metadata that lost the table's key, which the metastore has too."""
+    key_id = parameters.get(TABLE_KEY_ID)
+    own = new_table.metadata.properties.get(TABLE_KEY_ID)
+    if key_id not in (None, own):
+        raise CatalogError(
+            f"table {new_table.identifier}: its {TABLE_KEY_ID} is {own} in the metadata file, and "
+            f"{key_id} in the Hive metastore; somebody may have changed the file: compare it with "
+            "the one before it, and do not write to the table until you know why"
+        )
 
 
 def _describe(parameters: dict[str, str], metadata: TableMetadata, limit: int) -> None:
