@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
 
+import iceberg_pyspark as ice
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from tests.services.hive import hive_metastore, thrift_uri
+from tests.support.encrypted_tables import files_with, key_properties, open_encrypted_catalog
 from tests.support.java_in_turns import EVENTS, InTurns, open_in_java
 from tests.support.oracle import Oracle
+from tests.support.rows import arrow_rows
 
 pytestmark = pytest.mark.nightly
 
@@ -86,3 +93,38 @@ def _values(parameters: dict[str, str], messages: set[str]) -> dict[str, object]
 
 def test_views_of_java_are_ours_and_ours_are_javas(shared: InTurns) -> None:
     shared.change_views()
+
+
+def test_an_encrypted_table_is_changed_in_turns(shared: InTurns, tmp_path: Path) -> None:
+    """Java's release encrypts tables of this catalog alone, and stores a hash of their metadata."""
+    oracle, java = shared.oracle, "java_sealed.db.sealed"
+    hive = {k: shared.ours.properties[k] for k in ("uri", "warehouse")}
+    open_encrypted_catalog(oracle.spark, "java_keys_for_hive", tmp_path / "wh", tmp_path)
+    keys = {"encryption.kms-impl": "EncryptedCatalog$Keys"}
+    open_in_java(oracle, "java_sealed", {"type": "hive", **hive, **keys})
+    ours = ice.load_catalog("sealed", type="hive", **hive, **key_properties(tmp_path))
+    oracle.sql(
+        f"CREATE TABLE {java} (id BIGINT, v STRING) "
+        "TBLPROPERTIES ('format-version'='3', 'encryption.key-id'='keyA')"
+    )
+    hashes = []
+    for number in range(3):
+        oracle.sql(f"INSERT INTO {java} VALUES ({number}, 'secret of theirs')")
+        hashes.append("metadata_hash" in parameters_of(shared, "sealed"))
+        table = ours.load_table("db.sealed")
+        table.append(pa.table({"id": [100 + number], "v": ["secret of ours"]}))
+        assert arrow_rows(table.scan().to_arrow()) == oracle.table_rows(java)
+    oracle.sql(f"DELETE FROM {java} WHERE id = 101")
+    assert arrow_rows(ours.load_table("db.sealed").scan().to_arrow()) == oracle.table_rows(java)
+    assert hashes == [True] * 3, "otherwise the test shows nothing"
+    files = Path(urlsplit(ours.load_table("db.sealed").location).path)
+    assert files_with(files, ["secret", "PAR1"]) == []
+    ours.drop_table("db.sealed", purge=True)
+
+
+def parameters_of(shared: InTurns, name: str) -> dict[str, str]:
+    assert isinstance(shared.ours, HiveCatalog)
+    table = shared.ours._table(TableIdentifier(namespace=("db",), name=name))
+    assert table is not None
+    parameters: dict[str, str] = table["parameters"]
+    return parameters
