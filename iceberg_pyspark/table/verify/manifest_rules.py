@@ -6,7 +6,7 @@ manifests. Entries of deleted files are not checked: some writers leave their fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,24 +40,37 @@ def metric_fields(metadata: TableMetadata) -> dict[int, NestedField]:
 
 
 def entry_problems(
-    entries: pa.Table, metadata: TableMetadata, manifest: ManifestFile, type_: StructType
+    entries: pa.Table,
+    metadata: TableMetadata,
+    manifest: ManifestFile,
+    type_: StructType,
+    fields: Mapping[int, NestedField],
 ) -> Iterator[Problem]:
-    """Yield the problems of a manifest's entries.
+    """Yield the problems of a manifest's entries, apart from those of metrics.
 
-    `entries` has the metrics of `metric_fields`, and `type_` is the type of partitions.
+    `type_` is the type of partitions, and `fields` are those of `metric_fields`.
     """
-    live = entries.filter(pc.not_equal(entries["status"], int(EntryStatus.DELETED)))
+    live = _live(entries)
     if not live.num_rows:
         return
     yield from _partition_summaries(live, manifest, type_)
     yield from _of_vectors(live, manifest)
-    yield from _equality_ids(live, metadata)
+    yield from _equality_ids(live, fields)
     if TABLE_KEY_ID in metadata.properties:
         if manifest.key_metadata is None:
             yield "encrypted", "the manifest is not encrypted"
         yield from _first(live, pc.is_null(live["key_metadata"]), "encrypted", "is not encrypted")
-    for f in metric_fields(metadata).values():
+
+
+def metric_problems(entries: pa.Table, fields: Iterable[NestedField]) -> Iterator[Problem]:
+    """Yield the problems of the metrics of these columns, which `entries` has."""
+    live = _live(entries)
+    for f in fields:
         yield from _metrics(live, f)
+
+
+def _live(entries: pa.Table) -> pa.Table:
+    return entries.filter(pc.not_equal(entries["status"], int(EntryStatus.DELETED)))
 
 
 def _first(live: pa.Table, wrong: Any, rule: str, problem: str) -> Iterator[Problem]:
@@ -125,7 +138,7 @@ def _of_vectors(live: pa.Table, manifest: ManifestFile) -> Iterator[Problem]:
         yield "first-row-id-of-data", "a manifest of deletes has a first_row_id"
 
 
-def _equality_ids(live: pa.Table, metadata: TableMetadata) -> Iterator[Problem]:
+def _equality_ids(live: pa.Table, known: Mapping[int, NestedField]) -> Iterator[Problem]:
     rule = "equality-ids-iff-equality-deletes"
     is_equality_delete = pc.equal(live["content"], int(FileContent.EQUALITY_DELETES))
     has_ids = pc.greater(pc.fill_null(pc.list_value_length(live["equality_ids"]), 0), 0)
@@ -133,7 +146,6 @@ def _equality_ids(live: pa.Table, metadata: TableMetadata) -> Iterator[Problem]:
     yield from _first(live, missing, rule, "is an equality delete without equality_ids")
     given = pc.and_not(has_ids, is_equality_delete)
     yield from _first(live, given, rule, "is no equality delete, and has equality_ids")
-    known = metric_fields(metadata)
     used = pc.unique(pc.list_flatten(live["equality_ids"])).to_pylist()
     unknown = sorted(i for i in used if i not in known)
     if unknown:

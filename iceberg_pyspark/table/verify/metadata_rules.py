@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,10 @@ from iceberg_pyspark.spec.partitioning import declared_partition_type, partition
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.verify.findings import Problem
-from iceberg_pyspark.table.verify.manifest_rules import entry_problems, metric_fields
+from iceberg_pyspark.table.verify.manifest_rules import entry_problems, metric_problems
 
 MetadataProblem = tuple[str, int | None, str]
 """A rule's name, a snapshot id, and a description of the problem."""
@@ -194,11 +194,17 @@ def _partition_type(io: FileIO, metadata: TableMetadata, manifest: ManifestFile)
 
 
 def manifest_problems(
-    io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, counts_rule: str
+    io: FileIO,
+    metadata: TableMetadata,
+    manifest: ManifestFile,
+    *,
+    counts_rule: str,
+    fields: Mapping[int, NestedField] | None = None,
 ) -> Iterator[Problem]:
     """Yield the differences between a manifest and its manifest list or root manifest.
 
-    `counts_rule` is the rule for wrong counts. Unknown counts are no problem.
+    `counts_rule` is the rule for wrong counts. Unknown counts are no problem. `fields` are those of
+    `metric_fields`, None if the rules of entries are checked elsewhere.
     """
     length = io.size(manifest.manifest_path)
     if length != manifest.manifest_length:
@@ -206,15 +212,15 @@ def manifest_problems(
     # without the counts, which reading would check too
     no_counts: dict[str, Any] = dict.fromkeys(_COUNTS)
     type_ = _partition_type(io, metadata, manifest)
-    entries = read_entries(
-        io,
-        replace(manifest, dead_positions=None, **no_counts),
-        type_,
-        drop_deleted=False,
-        metrics=() if manifest.is_root else metric_fields(metadata).keys(),
-    )
-    if not manifest.is_root:
-        yield from entry_problems(entries, metadata, manifest, type_)
+    whole = replace(manifest, dead_positions=None, **no_counts)
+    first, *others = _groups(manifest, list(fields or ()))
+    entries = read_entries(io, whole, type_, drop_deleted=False, metrics=first)
+    if fields is not None:
+        yield from entry_problems(entries, metadata, manifest, type_, fields)
+        yield from metric_problems(entries, map(fields.__getitem__, first))
+        for ids in others:
+            more = read_entries(io, whole, type_, drop_deleted=False, metrics=ids)
+            yield from metric_problems(more, map(fields.__getitem__, ids))
     status = np.asarray(entries["status"])
     records: Numbers = np.asarray(entries["record_count"])
     for s in EntryStatus:
@@ -226,6 +232,24 @@ def manifest_problems(
             if manifest_count is not None and manifest_count != count:
                 yield counts_rule, f"{name} is {manifest_count}, and its entries have {count}"
     yield from _sequence_numbers(entries, status, manifest)
+
+
+def _groups(manifest: ManifestFile, ids: Sequence[int]) -> list[Sequence[int]]:
+    """Return the columns in groups of a bounded number of metrics; there is at least one group."""
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+    )
+    entries = sum(_MOST_ENTRIES if count is None else count for count in counts)
+    size = max(_MOST_METRICS // max(entries, 1), 1)
+    return [ids[at : at + size] for at in range(0, len(ids), size)] or [()]
+
+
+_MOST_METRICS = 1_000_000
+"""The most pairs of an entry and a column whose metrics are in memory at once."""
+_MOST_ENTRIES = 10_000
+"""The number of entries that is assumed where version 1 does not state it."""
 
 
 def _sequence_numbers(

@@ -6,7 +6,7 @@ once, so a finding names the oldest snapshot that has the problem.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.spec.content_entries import ContentStatus
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.verify.findings import Report, TableVerification, read_anew
 from iceberg_pyspark.table.verify.live_files import (
@@ -28,6 +29,7 @@ from iceberg_pyspark.table.verify.live_files import (
     numbers_of,
     total_problems,
 )
+from iceberg_pyspark.table.verify.manifest_rules import metric_fields
 from iceberg_pyspark.table.verify.metadata_rules import (
     entries_of_manifest,
     manifest_problems,
@@ -58,6 +60,7 @@ class _Verification:
     report: Report = field(init=False)
     roots: RootRules = field(init=False)
     files: FileChecks = field(init=False)
+    fields: Mapping[int, NestedField] = field(init=False)
     checked_keys: set[int] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
     numbers: dict[ManifestFile, Numbers] = field(default_factory=dict)
@@ -68,6 +71,7 @@ class _Verification:
         self.report = Report(self.io)
         self.roots = RootRules(self.io, self.table.metadata, self.report)
         self.files = FileChecks(self.io, self.report)
+        self.fields = metric_fields(self.table.metadata)
 
     def run(self) -> TableVerification:
         """Check everything and return the result."""
@@ -149,7 +153,11 @@ class _Verification:
             if is_new and snapshot.root_manifest is None:
                 # leaves of a root manifest were compared with their entries by RootRules
                 problems = manifest_problems(
-                    self.io, self.table.metadata, manifest, counts_rule="manifest-counts"
+                    self.io,
+                    self.table.metadata,
+                    manifest,
+                    counts_rule="manifest-counts",
+                    fields=self.fields,
                 )
                 self.report.add_problems(problems, here, path)
             if is_new and manifest.columns:

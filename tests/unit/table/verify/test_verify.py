@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.statistics import StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, UnknownType
 from iceberg_pyspark.storage.files.local import LocalFileIO
+from iceberg_pyspark.table.verify import metadata_rules
 from iceberg_pyspark.table.verify.findings import Finding, TableVerification
 from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from iceberg_pyspark.table.verify.verification import verify_table
@@ -198,7 +199,7 @@ def last_entries(of_content: ManifestContent, **values: Any) -> Change:
             ]
             written = write_manifest(
                 io,
-                f"{metadata.location}/metadata/otherwise-m0.avro",
+                f"{metadata.location}/metadata/{uuid.uuid4()}-m0.avro",
                 entries,
                 spec=spec,
                 schema=metadata.current_schema,
@@ -406,6 +407,18 @@ def test_a_rule_of_partitions_that_is_broken_is_named(
     assert table.verify(check_files=True).findings == ()
     actual = verified(table, change(table.metadata))
     assert rules_of(actual) == {rule}, repr(actual)
+
+
+def test_the_metrics_of_many_columns_are_read_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_rules, "_MOST_METRICS", 1)
+    table = a_table(tmp_path / "t")
+    assert table.verify().ok
+    for column in (1, 2):
+        change = last_entries(DATA, value_counts={column: 1}, null_value_counts={column: 2})
+        (finding,) = verified(table, change(table.metadata)).findings
+        assert (finding.rule, f"'{'?ip'[column]}" in finding.what) == ("column-metrics", True)
 
 
 def test_nulls_and_nan_that_a_summary_leaves_out_are_named(tmp_path: Path) -> None:
