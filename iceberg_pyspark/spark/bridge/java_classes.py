@@ -184,7 +184,7 @@ def load_modules(gateway: Any) -> JavaModules:
     """Load all modules that compile into the JVM; raise `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     failures = _failures.setdefault(gateway, {})
-    compiler = _Compiler(gateway, loader)
+    compiler = _Compiler(gateway.jvm, loader)
     for module in BUILDS_ON:
         if module in failures or compiler.knows(module):
             continue
@@ -202,9 +202,8 @@ def load_modules(gateway: Any) -> JavaModules:
 class _Compiler:
     """A class loader, and the modules that are compiled for it."""
 
-    def __init__(self, gateway: Any, loader: Any) -> None:
-        self._gateway = gateway
-        self._jvm = gateway.jvm
+    def __init__(self, jvm: Any, loader: Any) -> None:
+        self._jvm = jvm
         self._loader = loader
         self._compiled_with = ""
 
@@ -228,7 +227,7 @@ class _Compiler:
         """
         if module not in FORMATS:
             return False
-        formats = _new_instance(self._gateway, self._loader, "IcebergPyFormats")
+        formats = _new_instance(self._loader, "IcebergPyFormats")
         return bool(formats.isTaken(FORMATS[module][1]))
 
     def add(self, module: str) -> str | None:
@@ -238,9 +237,8 @@ class _Compiler:
         """
         if self._refusal is not None:
             return self._refusal
-        jvm = self._jvm
         source = source_of(module)
-        self._compiled_with = self._compiled_with or _toolchain(jvm, self._loader)
+        self._compiled_with = self._compiled_with or _toolchain(self._jvm, self._loader)
         built_on = [source_of(other) for other in BUILDS_ON[module]]
         source_text = "\n".join((self._compiled_with, *built_on, source, generator_text(module)))
         # Another session may remove a cached jar before the JVM has opened it.
@@ -248,12 +246,17 @@ class _Compiler:
             try:
                 with class_jar(parent, source_text, lambda: self._classes(module)) as jar:
                     path = _lasting_copy(jar) if module in FILES_THAT_LAST else jar
-                    self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
+                    self._loader.addURL(self._file(str(path)).toURI().toURL())
                     if self.knows(module):
                         return None
             except Py4JJavaError as e:
                 return _first_line(e)
         return "the driver's class loader does not find the classes it was given"
+
+    @cached_property
+    def _file(self) -> Any:
+        """The class `File`; py4j would ask for each part of its name again, for each module."""
+        return self._jvm.java.io.File
 
     @cached_property
     def _refusal(self) -> str | None:
@@ -282,11 +285,10 @@ class _Compiler:
         return entries
 
 
-def _new_instance(gateway: Any, loader: Any, name: str) -> Any:
+def _new_instance(loader: Any, name: str) -> Any:
     """Return a new object of a class that the loader knows."""
-    no_types = gateway.new_array(gateway.jvm.java.lang.Class, 0)
-    no_arguments = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-    return loader.loadClass(name).getDeclaredConstructor(no_types).newInstance(no_arguments)
+    # Two calls of the JVM: with `getDeclaredConstructor` they would be a dozen.
+    return loader.loadClass(name).newInstance()
 
 
 def _lasting_copy(jar: Path) -> Path:
@@ -388,7 +390,7 @@ class JavaClasses:
     def instance(self, name: str) -> Any:
         """Return the object of a class."""
         if name not in self._instances:
-            self._instances[name] = _new_instance(self._gateway, self._loader, name)
+            self._instances[name] = _new_instance(self._loader, name)
         return self._instances[name]
 
     def frame(self, dataset: Any) -> DataFrame:
