@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     )
     from iceberg_pyspark.errors import IcebergError
     from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-    from iceberg_pyspark.spark.session import IcebergSession, install
+    from iceberg_pyspark.spark.installation import install
+    from iceberg_pyspark.spark.session import IcebergSession
     from iceberg_pyspark.spark.spark_table import SparkTable
     from iceberg_pyspark.spec.schema import Schema
     from iceberg_pyspark.spec.snapshots import Snapshot
@@ -57,7 +58,7 @@ _MODULES = {
     "Table": "iceberg_pyspark.table.table",
     "TableCatalog": "iceberg_pyspark.table.table_catalog",
     "errors": "iceberg_pyspark.errors",
-    "install": "iceberg_pyspark.spark.session",
+    "install": "iceberg_pyspark.spark.installation",
     "load_catalog": "iceberg_pyspark.table.table_catalog",
     "load_table": "iceberg_pyspark.table.table_catalog",
     "variants_from_json": "iceberg_pyspark.arrow.write.variant_columns",

@@ -95,7 +95,7 @@ def _asks(key: str, value: Any) -> bool:
 
 def _install(session: SparkSession) -> None:
     # not before a session asks for it: this imports pyspark, and most of the package
-    from iceberg_pyspark.spark.session import install  # noqa: PLC0415
+    from iceberg_pyspark.spark.installation import install  # noqa: PLC0415
 
     install(session)
     _installed.add(session)

@@ -7,10 +7,14 @@ names and filters, save this time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import Filter, Predicate
 from iceberg_pyspark.sql_text.simple_filters import parse_simple_filter
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.sql_text.conjuncts import Conjuncts
 
 
 def as_predicate(filter: Filter) -> Predicate:
@@ -23,6 +27,13 @@ def as_predicate(filter: Filter) -> Predicate:
     from iceberg_pyspark.sql_text.filters import parse_filter  # noqa: PLC0415
 
     return parse_filter(filter)
+
+
+def conjuncts_of(text: str) -> Conjuncts:
+    """Return what is understood of a condition, as `parse_conjuncts` does."""
+    from iceberg_pyspark.sql_text.conjuncts import parse_conjuncts  # noqa: PLC0415
+
+    return parse_conjuncts(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,11 @@ def test_the_package_imports_nothing_that_it_does_not_need_yet() -> None:
     assert loaded.isdisjoint({"sqlglot", "sqlalchemy", "fsspec", "pandas", "datafusion"})
 
 
+def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
+    loaded = loaded_after("from iceberg_pyspark.spark import installation, session")
+    assert loaded.isdisjoint({"pandas", "sqlglot", "sqlalchemy", "fsspec", "httpx", "datafusion"})
+
+
 def test_the_package_imports_where_pyspark_is_absent() -> None:
     absent = "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None"
     assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")

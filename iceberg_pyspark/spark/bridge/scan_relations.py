@@ -38,8 +38,6 @@ _SETTINGS_OF_READERS = {
     "orc.filter.use.selected": "false",
     "orc.filter.plugin": "false",
 }
-_LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
-"""One row with the types of a table of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,8 @@ class Scans:
 
     def prepare(self) -> None:
         """Make the JVM load the classes that a first scan needs."""
-        self._scans.prepare(arrow_stream(_LIKE_FILES))
+        files = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
+        self._scans.prepare(arrow_stream(files))
 
     def relation(self, relation: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
         """Return a DataFrame over chosen files: their columns, and facts about each file.

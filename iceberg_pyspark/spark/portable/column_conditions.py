@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, SparkSession
 
@@ -25,8 +25,11 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
-from iceberg_pyspark.sql_text.conjuncts import Conjuncts, parse_conjuncts
+from iceberg_pyspark.sql_text.lazy_parser import conjuncts_of
 from iceberg_pyspark.sql_text.names import parse_levels
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.sql_text.conjuncts import Conjuncts
 
 _COMPARISONS: Mapping[str, tuple[Comparison, Comparison]] = {
     "==": ("eq", "eq"),
@@ -81,7 +84,7 @@ def conjuncts_of_column(spark: SparkSession, column: Column) -> Conjuncts:
     for part in _parts(node):
         match part:
             case _Text(text):
-                found = parse_conjuncts(text)
+                found = conjuncts_of(text)
                 filters += found.filters
                 equalities += found.equalities
                 left_out = left_out or found.left_out
@@ -92,6 +95,8 @@ def conjuncts_of_column(spark: SparkSession, column: Column) -> Conjuncts:
                     filters.append(_predicate(part))
                 except _NotUnderstoodError:
                     left_out = True
+    from iceberg_pyspark.sql_text.conjuncts import Conjuncts  # noqa: PLC0415  # it needs sqlglot
+
     return Conjuncts(tuple(filters), tuple(equalities), left_out)
 
 
@@ -116,7 +121,7 @@ def _predicate(node: _Node) -> Predicate:
         case _Named(name):
             return LiteralPredicate("eq", name, True)
         case _Text(text):
-            found = parse_conjuncts(text)
+            found = conjuncts_of(text)
             if found.left_out or found.equalities:
                 raise _NotUnderstoodError
             return and_(*found.filters)

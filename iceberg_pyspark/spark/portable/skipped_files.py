@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,10 @@ from iceberg_pyspark.expressions.rewriting import and_, not_, or_
 from iceberg_pyspark.spark.portable.column_conditions import WallClock, conjuncts_of_column
 from iceberg_pyspark.spark.portable.portable_target import ALIAS, PortableTarget, column_of
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.sql_text.conjuncts import Conjuncts, parse_conjuncts
+from iceberg_pyspark.sql_text.lazy_parser import conjuncts_of
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.sql_text.conjuncts import Conjuncts
 
 MAX_VALUES = 32 * 1024
 """As many keys of a source are sent to the readers of the table, which leave out other rows."""
@@ -88,7 +91,7 @@ def filter_of_merge(
 
 def _conjuncts(target: PortableTarget, condition: str | Column) -> Conjuncts:
     if isinstance(condition, str):
-        return parse_conjuncts(condition)
+        return conjuncts_of(condition)
     return conjuncts_of_column(target.table.spark, condition)
 
 
