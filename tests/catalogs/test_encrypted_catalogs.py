@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.errors import CatalogError, IcebergError
 from iceberg_pyspark.storage.encryption.key_management import _UNWRAPPED
 from tests.services.glue import Glue
 from tests.services.rest_fixture import rest_server
@@ -108,3 +108,22 @@ def test_a_table_stays_encrypted(place: tuple[dict[str, str], Path], tmp_path: P
     left = [f for f in folder.rglob("*") if f.is_file() and f"/{namespace}/" in str(f)]
     # the REST server writes checksums beside metadata files
     assert not [f for f in left if f.suffix != ".crc"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("place", ["hive"], indirect=True)
+def test_a_metadata_file_that_lost_the_key_is_refused(
+    place: tuple[dict[str, str], Path], tmp_path: Path
+) -> None:
+    """Otherwise whoever can write to the store could make others write plaintext."""
+    properties = {**place[0], **key_properties(tmp_path)}
+    catalog = ice.load_catalog("c", **properties)
+    name = f"d_{uuid.uuid4().hex[:8]}.t"
+    catalog.create_namespace(name.partition(".")[0])
+    encrypted = {"format-version": "3", "encryption.key-id": "keyA"}
+    table = catalog.create_table(name, "id BIGINT, v STRING", properties=encrypted)
+    table.append(ROWS)
+    file = Path(catalog.load_table(name).loaded.metadata_location.removeprefix("file:"))
+    file.write_text(file.read_text().replace('"encryption.key-id"', '"no.key-id"'))
+    with pytest.raises(CatalogError, match="is None in the metadata file, and keyA in the Hive"):
+        ice.load_catalog("c", **properties).load_table(name)

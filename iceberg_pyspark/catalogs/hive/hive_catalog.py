@@ -31,16 +31,18 @@ from iceberg_pyspark.catalogs.hive.metastore_client import (
 )
 from iceberg_pyspark.catalogs.hive.metastore_databases import HiveNamespaces
 from iceberg_pyspark.catalogs.hive.metastore_entries import (
-    METADATA_LOCATION,
     MODIFIED_MESSAGE,
     alter_table,
     changed_table,
     changed_view,
     check_name,
+    checked_key,
     compares_locations,
     is_iceberg,
     is_iceberg_view,
     is_table_name,
+    key_id_of,
+    location_in,
     namespace_properties,
     new_table,
     new_view,
@@ -49,10 +51,7 @@ from iceberg_pyspark.catalogs.hive.metastore_entries import (
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
-from iceberg_pyspark.catalogs.table_folders import (
-    WAREHOUSE,
-    absolute_location,
-)
+from iceberg_pyspark.catalogs.table_folders import WAREHOUSE, absolute_location
 from iceberg_pyspark.changes.outcomes import Done, Outcome, Refused, Unknown, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -63,6 +62,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import is_directly_in
 
@@ -116,6 +116,7 @@ class HiveCatalog(MetastoreViewCatalog):
         self._locks = LockSettings.of(properties)
         self._limit = _MAX_PROPERTY.of(_of_hive(properties, _MAX_PROPERTY.name))
         self._compares: bool | None = None
+        self._key_ids: dict[TableIdentifier, tuple[str, str | None]] = {}
 
     def __repr__(self) -> str:
         return f"HiveCatalog({self._name!r}, {self._hive.address!r})"
@@ -183,7 +184,7 @@ class HiveCatalog(MetastoreViewCatalog):
         pointers: list[str] = []
         for start in range(0, len(others), _TABLES_AT_ONCE):
             for table in self._tables(database, others[start : start + _TABLES_AT_ONCE]):
-                pointer = (table.get("parameters") or {}).get(METADATA_LOCATION)
+                pointer = pointer_of(table)
                 if pointer and is_directly_in(pointer, folder):
                     pointers.append(pointer)
         return pointers
@@ -231,16 +232,12 @@ class HiveCatalog(MetastoreViewCatalog):
             return None
         if not is_iceberg(table):
             raise self._not_iceberg(identifier)
-        return self._pointer_in(identifier, table)
-
-    def _pointer_in(self, identifier: TableIdentifier, table: Struct) -> str:
-        pointer = pointer_of(table)
-        if pointer is None:
-            raise CatalogError(
-                f"table or view {identifier} of catalog '{self._name}' has no {METADATA_LOCATION} "
-                "in the Hive metastore; it is damaged"
-            )
+        pointer = location_in(table, identifier, self._name)
+        self._key_ids[identifier] = (pointer, key_id_of(table))
         return pointer
+
+    def _read(self, location: str) -> TableMetadata:
+        return checked_key(dict(self._key_ids.values()).get(location), super()._read(location))
 
     def _require_free(self, identifier: TableIdentifier) -> None:
         super()._require_free(identifier)
@@ -501,7 +498,7 @@ class HiveCatalog(MetastoreViewCatalog):
         table = self._table(identifier)
         if table is None or not is_iceberg_view(table):
             return None
-        return self._pointer_in(identifier, table)
+        return location_in(table, identifier, self._name)
 
     def _require_free_for_view(self, identifier: TableIdentifier) -> None:
         super()._require_free_for_view(identifier)

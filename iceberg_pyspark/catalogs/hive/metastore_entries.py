@@ -90,6 +90,34 @@ def pointer_of(table: Struct) -> str | None:
     return location if isinstance(location, str) else None
 
 
+def location_in(table: Struct, identifier: TableIdentifier, catalog: str) -> str:
+    """Return the location of the metadata file; raise `CatalogError` if the entry has none."""
+    location = pointer_of(table)
+    if location is None:
+        raise CatalogError(
+            f"table or view {identifier} of catalog '{catalog}' has no {METADATA_LOCATION} "
+            "in the Hive metastore; it is damaged"
+        )
+    return location
+
+
+def key_id_of(table: Struct) -> str | None:
+    """Return the name of the key of an encrypted table."""
+    return _parameters(table).get(TABLE_KEY_ID)
+
+
+def checked_key(key_id: str | None, metadata: TableMetadata) -> TableMetadata:
+    """Refuse metadata that lost the table's key: the metastore has it too."""
+    own = metadata.properties.get(TABLE_KEY_ID)
+    if key_id not in (None, own):
+        raise CatalogError(
+            f"table {metadata.location}: its {TABLE_KEY_ID} is {own} in the metadata file, and "
+            f"{key_id} in the Hive metastore; somebody may have changed the file: compare it with "
+            "the one before it, and do not use the table until you know why"
+        )
+    return metadata
+
+
 def is_database_name(namespace: Namespace) -> bool:
     """Return whether a namespace is a valid Hive database name."""
     return len(namespace) == 1 and _NAME.fullmatch(namespace[0]) is not None
@@ -126,7 +154,7 @@ def changed_table(
     """
     metadata = new_table.metadata
     parameters = dict(_parameters(table))
-    _check_key(parameters, new_table)
+    checked_key(parameters.get(TABLE_KEY_ID), metadata)
     # Java refuses metadata with another hash, and without one it compares the keys as we do
     parameters.pop(_METADATA_HASH, None)
     if base is not None:
@@ -251,18 +279,6 @@ def _point(parameters: dict[str, str], table_type: str, location: str) -> None:
         parameters[PREVIOUS_METADATA_LOCATION] = before
     parameters[_TABLE_TYPE] = table_type
     parameters[METADATA_LOCATION] = location
-
-
-def _check_key(parameters: Mapping[str, str], new_table: LoadedTable) -> None:
-    """Refuse a commit to metadata that lost the table's key, which the metastore has too."""
-    key_id = parameters.get(TABLE_KEY_ID)
-    own = new_table.metadata.properties.get(TABLE_KEY_ID)
-    if key_id not in (None, own):
-        raise CatalogError(
-            f"table {new_table.identifier}: its {TABLE_KEY_ID} is {own} in the metadata file, and "
-            f"{key_id} in the Hive metastore; somebody may have changed the file: compare it with "
-            "the one before it, and do not write to the table until you know why"
-        )
 
 
 def _describe(parameters: dict[str, str], metadata: TableMetadata, limit: int) -> None:
