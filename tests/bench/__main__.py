@@ -26,6 +26,7 @@ from rich.table import Table as TextTable
 from tests.bench import (
     catalog_bench,
     change_bench,
+    cold_bench,
     curve_bench,
     encryption_bench,
     fixed_bench,
@@ -51,6 +52,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "scans": query_bench.compare_scans,
     "portable": tpch_bench.compare,
     "fixed": fixed_bench.compare,
+    "cold": cold_bench.compare,
     "changes": change_bench.compare,
     "streams": stream_bench.compare,
     "row_changes": row_changes_bench.compare,

@@ -1,0 +1,132 @@
+"""A new process compared with the JVM connector: its start, and the first of each statement.
+
+`python -m tests.bench.cold_bench [--runs 5]`. Each side runs in a process of its own, in turns, on
+its own table of 1,000 rows (`cold_steps.py`). Ours runs with the compiled classes that an earlier
+process has kept, and once more with empty caches. The CPU seconds are those of all processes; they
+compare where other work on the machine makes times differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from tests.bench.cold_steps import START, STATEMENTS
+from tests.bench.races import RUNS
+from tests.support.oracle import oracle_jars
+from tests.support.spark_sessions import spark_environment
+
+WHOLE = "whole process"
+LIMITS = {WHOLE: 0.85}
+MAX_OF_STEPS = 1.0
+MAX_OVER_SPARK = 0.3
+MAX_OF_EMPTY_CACHES = 1.0
+Steps = Mapping[str, tuple[float, float, Mapping[str, float]]]
+
+
+def run_side(side: str, scratch: Path, cache: Path) -> Steps:
+    """Run one side in a new process; return its steps with the whole process as the last."""
+    folder = scratch / "warehouse"
+    jars = [str(oracle_jars()[0])] if side == "jvm" else []
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.cold_steps", side, str(folder), *jars],
+        env={**spark_environment(), "XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    taken = time.perf_counter() - started
+    shutil.rmtree(folder, ignore_errors=True)
+    if done.returncode:
+        raise AssertionError(f"{side}:\n{done.stdout}\n{done.stderr}")
+    steps: dict[str, tuple[float, float, Mapping[str, float]]]
+    steps = json.loads(done.stdout.splitlines()[-1])
+    return {**steps, WHOLE: (taken, sum(cpu for _, cpu, _ in steps.values()), {})}
+
+
+def compare(runs: int = RUNS) -> list[TextTable]:
+    """Measure everything and return the tables to print."""
+    sides: dict[str, list[Steps]] = {"ours": [], "jvm": [], "spark": [], "empty": []}
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
+        scratch = Path(folder)
+        run_side("ours", scratch, scratch / "kept")
+        turns = list(sides)
+        for run in range(runs):
+            turns.reverse()
+            for side in turns:
+                cache = scratch / (f"empty{run}" if side == "empty" else "kept")
+                program = "ours" if side == "empty" else side
+                sides[side].append(run_side(program, scratch, cache))
+        stages = run_side("stages", scratch, scratch / "kept")
+    return [_steps(sides, runs), _over_spark(sides), _stages(stages)]
+
+
+def _median(steps: Sequence[Steps], name: str, number: int) -> float:
+    return statistics.median(s[name][number] for s in steps)
+
+
+def _steps(sides: Mapping[str, Sequence[Steps]], runs: int) -> TextTable:
+    title = f"the first of each statement in a new process, 1,000 rows: medians of {runs}"
+    text = TextTable("step", title=title)
+    columns = ("ours s", "JVM s", "ours/JVM", "ours CPU s", "JVM CPU s", "CPU ratio", "at most")
+    for column in columns:
+        text.add_column(column, justify="right")
+    for name in (START, *STATEMENTS, WHOLE):
+        cells = []
+        for number in (0, 1):
+            ours, jvm = (_median(sides[side], name, number) for side in ("ours", "jvm"))
+            cells += [f"{ours:.2f}", f"{jvm:.2f}", f"{ours / jvm:.2f}" if jvm else ""]
+        text.add_row(name, *cells, f"{LIMITS.get(name, MAX_OF_STEPS)}")
+    return text
+
+
+def _over_spark(sides: Mapping[str, Sequence[Steps]]) -> TextTable:
+    text = TextTable("what", "s", "CPU s", "at most s", title="what a start takes besides Spark's")
+    for what, name, more, less, limit in (
+        ("install, over Spark's own start", START, "ours", "spark", MAX_OVER_SPARK),
+        ("the connector's start, over Spark's own", START, "jvm", "spark", None),
+        ("empty caches, over kept classes, whole process", WHOLE, "empty", "ours", None),
+        ("empty caches, over kept classes, start", START, "empty", "ours", MAX_OF_EMPTY_CACHES),
+    ):
+        numbers = [_median(sides[more], name, i) - _median(sides[less], name, i) for i in (0, 1)]
+        text.add_row(what, *(f"{n:.2f}" for n in numbers), "" if limit is None else f"{limit}")
+    return text
+
+
+def _stages(steps: Steps) -> TextTable:
+    """Return what each step of ours consists of; jobs and requests overlap, as do tasks."""
+    text = TextTable("step", "s", "parts", title="a process of ours by stage, one run")
+    for name in (START, *STATEMENTS):
+        seconds, _, parts = steps[name]
+        shown = ", ".join(
+            f"{part} {value:.2f}"
+            + (f" ({parts[count]:.0f})" if (count := f"{part}, count") in parts else "")
+            for part, value in parts.items()
+            if not part.endswith(", count")
+        )
+        text.add_row(name, f"{seconds:.2f}", shown)
+    return text
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="tests.bench.cold_bench")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    for table in compare(parser.parse_args().runs):
+        Console(width=132).print(table)
+
+
+if __name__ == "__main__":
+    main()
