@@ -74,7 +74,7 @@ def compare(runs: int = RUNS) -> list[TextTable]:
 
 
 def _median(steps: Sequence[Steps], name: str, number: int) -> float:
-    return statistics.median(s[name][number] for s in steps)
+    return statistics.median(s[name][:2][number] for s in steps)
 
 
 def _steps(sides: Mapping[str, Sequence[Steps]], runs: int) -> TextTable:
