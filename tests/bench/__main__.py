@@ -40,6 +40,7 @@ from tests.bench import (
     store_scan_bench,
     stream_bench,
     tpch_bench,
+    variant_bench,
     version_bench,
     writer_bench,
 )
@@ -63,6 +64,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "curves": curve_bench.compare,
     "version_4": version_bench.compare,
     "encryption": encryption_bench.compare,
+    "variants": variant_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132

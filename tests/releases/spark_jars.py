@@ -27,6 +27,7 @@ _SPARK = (
     "spark-sql-api_2.13",
     "spark-sql_2.13",
     "spark-unsafe_2.13",
+    "spark-variant_2.13",
 )
 _SINCE_4_1 = ("spark-common-utils-java_2.13",)
 _OTHERS = (
@@ -112,7 +113,7 @@ def _folder(release: str) -> Path:
 def _has_all(folder: Path) -> bool:
     """Return whether the kept jars include all jars that are needed now."""
     names = [artifact.partition(":")[2] for artifact in (*_OTHERS, *_VERSIONED)]
-    return all(any(folder.glob(f"{name}-[0-9]*.jar")) for name in names)
+    return all(any(folder.glob(f"{name}-[0-9]*.jar")) for name in (*_SPARK, *names))
 
 
 def _is_needed(jar: Path) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from iceberg_pyspark.spark.bridge.features import VARIANT_FIELDS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.frames import load, save
 from tests.support.native_lake import sqlite_lake
@@ -20,6 +22,8 @@ VALUES = (
 )
 SHOWN = "select id, to_json(v), z from {t} order by id"
 V3 = "'format-version' = '3'"
+MERGE_ON_READ = "'write.delete.mode' = 'merge-on-read'"
+PUSHED = "spark.sql.variant.pushVariantIntoScan"
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +153,75 @@ def test_shredded_variants_have_bounds(lake: IcebergSession) -> None:
     frame.writeTo(t).append()
     files = lake.table(t).inspect.files().to_pylist()
     assert sorted(2 in dict(f["lower_bounds"]) for f in files) == [False, True]
+
+
+FIELD_QUERIES = (
+    "select id, variant_get(v, '$.a', 'bigint') a, try_variant_get(v, '$.s', 'int') s from {t}",
+    "select sum(variant_get(v, '$.a', 'bigint')), count(v) from {t}",
+    "select z from {t} where variant_get(v, '$.a', 'int') >= 2 and v is not null",
+    "select id from {t} where v is null or try_variant_get(v, '$.a', 'int') = 0",
+    "select variant_get(v, '$.s', 'string') s, count(*) from {t} where id > 0 group by 1",
+    "select v:a::int + 1, to_json(v:s), z from {t} where id < 3",
+    "select variant_get(v, '$.a', 'int') a, to_json(v) from {t}",
+    "select if(id > 0, variant_get(v, '$.a', 'int'), -1) from {t}",
+    "select x.z, variant_get(y.v, '$.a', 'int') from {t} x join {t} y on x.id = y.id",
+    "select try_variant_get(v, '$.a', 'int') a from {t} where id in (select max(id) from {t})",
+    "select try_variant_get(v, '$[0]', 'int') a, try_variant_get(v, '$.n.x', 'string') from {t}",
+)
+
+
+@cases("kind", fast=["mixed"], nightly=["shredded", "deleted", "evolved"])
+def test_fields_of_variants_are_read_without_the_variants(lake: IcebergSession, kind: str) -> None:
+    t, sql = f"variants.db.fields_{kind}", lake.spark.sql
+    sql(f"create table {t} (id bigint, v variant, z string) tblproperties ({V3})")
+    frame = sql(VALUES).coalesce(1)
+    if kind == "evolved":
+        sql(f"alter table {t} rename column v to w")
+        sql(f"insert into {t} {VALUES}")
+        sql(f"alter table {t} drop column w")
+        sql(f"alter table {t} add column v variant after id")
+    frame.writeTo(t).option("shred-variants", "true").append()
+    frame.selectExpr("id + 10 as id", "v", "z").writeTo(t).append()
+    if kind in ("mixed", "deleted"):
+        sql(f"insert into {t} values (20, null, 'q'), (21, parse_json('null'), null)")
+    if kind == "mixed":
+        frame.selectExpr("id + 30 as id", "v", "z").writeTo(t).option(
+            "write-format", "avro"
+        ).append()
+    if kind == "deleted":
+        sql(f"alter table {t} set tblproperties ({MERGE_ON_READ})")
+        sql(f"insert into {t} values (22, parse_json('{{\"a\": \"x\"}}'), 'bad')")
+        sql(f"delete from {t} where id in (2, 22)")
+    for query in FIELD_QUERIES:
+        lake.spark.conf.set(PUSHED, "false")
+        try:
+            whole = sorted(map(str, sql(query.format(t=t)).collect()))
+        finally:
+            lake.spark.conf.unset(PUSHED)
+        assert sorted(map(str, sql(query.format(t=t)).collect())) == whole, query
+    if not lake.bridge.has(VARIANT_FIELDS):
+        return
+    plan = explained(sql(FIELD_QUERIES[2 if kind == "deleted" else 0].format(t=t)))
+    assert (":variant" in plan) == (kind == "deleted"), plan
+    plan = explained(sql(FIELD_QUERIES[3].format(t=t)))
+    assert ":struct<0:int>" in plan
+    assert ":variant" not in plan
+
+
+@pytest.mark.nightly
+def test_a_strict_field_of_a_deleted_row_is_no_error(lake: IcebergSession) -> None:
+    t, sql = "variants.db.strict", lake.spark.sql
+    sql(f"create table {t} (id bigint, v variant) tblproperties ({V3}, {MERGE_ON_READ})")
+    sql(f"insert into {t} select id, parse_json(if(id = 1, '\"x\"', '1')) from range(3)")
+    strict = f"select sum(variant_get(v, '$', 'int')) from {t}"
+    # an error of Spark's reader, as in Spark's own tables
+    with pytest.raises((PySparkException, Py4JJavaError), match="INVALID_VARIANT_CAST"):
+        sql(strict).collect()
+    sql(f"delete from {t} where id = 1")
+    assert sql(strict).collect() == [(2,)]
+    case = f"select sum(case when id > 0 then variant_get(v, '$', 'int') end) from {t}"
+    assert sql(case).collect() == [(1,)]
+
+
+def explained(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())

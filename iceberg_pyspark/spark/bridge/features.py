@@ -115,6 +115,13 @@ SMALL_BATCHES = Feature(
     internals=("parquet_scan", "parquet_readers"),
     otherwise="tasks allocate the memory of a whole batch for each file",
 )
+VARIANT_FIELDS = Feature(
+    name="fields of variants read without the variants",
+    modules=(PARQUET_SCAN,),
+    internals=("parquet_scan", "variant_fields"),
+    otherwise="scans read whole variants",
+    log_level=logging.INFO,
+)
 EXECUTOR_VECTORS = Feature(
     name="deletion vectors read by executors",
     modules=(DELETION_VECTORS,),
@@ -251,6 +258,7 @@ CLOSED_CATALOGS = Feature(
 FEATURES = (
     NATIVE_SCAN,
     SMALL_BATCHES,
+    VARIANT_FIELDS,
     EXECUTOR_VECTORS,
     EXECUTOR_POSITIONS,
     ORC_SCAN,

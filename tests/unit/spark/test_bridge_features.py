@@ -17,6 +17,7 @@ from iceberg_pyspark.spark.bridge.features import (
     SIZED_ROWS,
     SMALL_BATCHES,
     STORE_WRITE,
+    VARIANT_FIELDS,
     WRITE_LAYOUT,
     missing_features,
 )
@@ -38,6 +39,7 @@ def test_a_module_takes_only_its_own_features_along() -> None:
     assert missing_features({"parquet_scan": "no class X"}, EVERY_INTERNAL) == {
         NATIVE_SCAN: "java/parquet_scan does not compile: no class X",
         SMALL_BATCHES: "java/parquet_scan does not compile: no class X",
+        VARIANT_FIELDS: "java/parquet_scan does not compile: no class X",
         ORC_SCAN: "java/parquet_scan does not compile: no class X",
         ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }

@@ -8,6 +8,7 @@ public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
     super(session, description, files);
   }
   public boolean readsNestedFilters() { return false; }
+  public IcebergPyFiles withFields(Map structs) { return null; }
   public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map scanDefinition,
       IcebergPySplits splits, Map statistics) {
     return new IcebergPyOrcScan(

@@ -55,6 +55,30 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     planMetrics = (Map) description.get("plan_metrics");
     sortOrder = (List) description.get("sort_order");
   }
+  private IcebergPyParquetFiles(IcebergPyParquetFiles like, String key, StructType columns) {
+    this.session = like.session;
+    this.files = like.files;
+    this.table = like.table;
+    this.key = key;
+    this.columns = columns;
+    this.nonNullColumns = like.nonNullColumns;
+    this.options = like.options;
+    this.rows = like.rows;
+    this.rowsOfLargestFile = like.rowsOfLargestFile;
+    this.filterColumns = like.filterColumns;
+    this.planMetrics = like.planMetrics;
+    this.sortOrder = like.sortOrder;
+  }
+  public IcebergPyFiles withFields(Map structs) {
+    StructType out = new StructType();
+    for (int i = 0; i < columns.fields().length; i++) {
+      StructField f = columns.fields()[i];
+      DataType type =
+          structs.containsKey(f.name()) ? (DataType) structs.get(f.name()) : f.dataType();
+      out = out.add(f.name(), type, f.nullable(), f.metadata());
+    }
+    return new IcebergPyParquetFiles(this, key + "#" + out.json(), out);
+  }
   public String name() { return table; }
   /** Spark's reader returns the constants after all columns that it reads. */
   public StructType schema() {

@@ -10,6 +10,8 @@ import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
@@ -64,6 +66,46 @@ public class IcebergPyFileInternals {
       if (matches) return all[i];
     }
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
+  }
+
+  // ---- variant_fields: how a schema for Spark's Parquet scan marks a field of a variant
+
+  static boolean hasVariantFields() {
+    try {
+      variantKeys();
+      return true;
+    } catch (ReflectiveOperationException e) {
+      return false;
+    } catch (LinkageError e) {
+      return false;
+    }
+  }
+  /** Return the metadata of a column that is a field of a variant. */
+  static Metadata variantField(String path, boolean failOnError, String zone) {
+    try {
+      String[] keys = variantKeys();
+      return new MetadataBuilder()
+          .putMetadata(keys[0],
+              new MetadataBuilder()
+                  .putString(keys[1], path)
+                  .putBoolean(keys[2], failOnError)
+                  .putString(keys[3], zone)
+                  .build())
+          .build();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  static String[] variantKeys() throws ReflectiveOperationException {
+    String[] methods =
+        new String[] {"METADATA_KEY", "PATH_KEY", "FAIL_ON_ERROR_KEY", "TIME_ZONE_ID_KEY"};
+    String[] keys = new String[methods.length];
+    Class type =
+        IcebergPyInternals.classNamed("org.apache.spark.sql.execution.datasources.VariantMetadata");
+    for (int i = 0; i < keys.length; i++)
+      keys[i] = (String) IcebergPyInternals.method(type, methods[i], new Class[0])
+                    .invoke(null, new Object[0]);
+    return keys;
   }
 
   // ---- parquet_readers: the settings of the readers of Parquet splits in tasks

@@ -19,6 +19,11 @@ public interface IcebergPyFiles extends Table {
   /** Return whether the reader accepts filters on fields of structs. */
   boolean readsNestedFilters();
   /**
+   * Return the same files with structs of fields, by column, in place of variants; null if the
+   * reader cannot read fields alone.
+   */
+  IcebergPyFiles withFields(java.util.Map structs);
+  /**
    * Return the scan of the files. By `filters`, the reader may skip rows. `scanDefinition`
    * is the definition by which Python planned, to which runtime filters may be added. `statistics`
    * maps column references to statistics.

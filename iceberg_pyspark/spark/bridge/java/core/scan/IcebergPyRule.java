@@ -47,9 +47,10 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /**
    * Rewrite a plan. `requiredIds`: the ids of the columns that the plan's parent refers to, or null
    * for all. `limit`: how many rows are enough, or null for all rows. `clusteringIds`: see
-   * `IcebergPyClustering`.
+   * `IcebergPyClustering`. `fields`: those that the parent takes from variants, or null.
    */
-  private LogicalPlan rewrite(LogicalPlan plan, Set requiredIds, Integer limit, Set clusteringIds) {
+  private LogicalPlan rewrite(LogicalPlan plan, Set requiredIds, Integer limit, Set clusteringIds,
+      IcebergPyVariantFields fields) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable || isConstraint(plan))
       return plan;
@@ -63,7 +64,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (isOurs(below)) {
       LogicalPlan scan = replace((DataSourceV2ScanRelation) below, condition, requiredIds,
-          condition == null ? limit : null, clusteringIds);
+          condition == null ? limit : null, clusteringIds, fields);
       return scan == null ? plan : scan;
     }
     if (IcebergPyBatches.isOurs(below)) return IcebergPyBatches.plan(below, condition, requiredIds);
@@ -77,16 +78,21 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
     Integer few = plan instanceof Project ? limit : null;
     if (plan instanceof LocalLimit) few = limitOf((LocalLimit) plan);
+    IcebergPyVariantFields taken = plan instanceof Project || plan instanceof Aggregate
+        ? IcebergPyVariantFields.of(plan)
+        : null;
     List children = new ArrayList();
     boolean changed = false;
     scala.collection.Iterator it = plan.children().iterator();
     while (it.hasNext()) {
       LogicalPlan child = (LogicalPlan) it.next();
-      LogicalPlan next = rewrite(child, usedIds, few, clusteringIds);
+      LogicalPlan next = rewrite(child, usedIds, few, clusteringIds, taken);
       changed |= next != child;
       children.add(next);
     }
-    return changed ? (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children)) : plan;
+    if (!changed) return plan;
+    if (taken != null && taken.isUsed()) plan = taken.above(plan);
+    return (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children));
   }
 
   /** ADD CONSTRAINT ... CHECK, which Spark 4.0 lacks, refuses a relation that has no catalog. */
@@ -104,7 +110,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
   }
   LogicalPlan rewriteAll(LogicalPlan plan) {
-    return rewrite(plan, null, null, IcebergPyClustering.of(plan));
+    return rewrite(plan, null, null, IcebergPyClustering.of(plan), null);
   }
 
   private static Integer limitOf(LocalLimit plan) {
@@ -142,18 +148,22 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
-      Set requiredIds, Integer limit, Set clusteringIds) {
+      Set requiredIds, Integer limit, Set clusteringIds, IcebergPyVariantFields fields) {
     Map table = scannedTable(relation);
     if (table == null) return null;
     List keys = keys(relation, clusteringIds);
     Map scanDefinition = scanDefinition((LogicalPlan) (Object) relation, table,
         IcebergPyScanParts.conjuncts(condition), requiredIds, limit, !keys.isEmpty(), null);
     // the copy of a join side in a runtime filter has the same column ids and shares the plan
-    List key =
-        IcebergPyBridge.list(new Object[] {relation.output(), scanDefinition, condition, keys});
+    List key = IcebergPyBridge.list(new Object[] {
+        relation.output(), scanDefinition, condition, keys, fields == null ? null : fields.key()});
     if (!plans.containsKey(key))
-      plans.put(key, plan(relation, condition, requiredIds, scanDefinition, keys));
-    return (LogicalPlan) plans.get(key);
+      plans.put(key,
+          new Object[] {
+              plan(relation, condition, requiredIds, scanDefinition, keys, fields), fields});
+    Object[] planned = (Object[]) plans.get(key);
+    if (fields != null) fields.join((IcebergPyVariantFields) planned[1]);
+    return (LogicalPlan) planned[0];
   }
 
   /** Describe a scan to Python; `batch` is null except for a batch of a stream. */
@@ -172,18 +182,18 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
-      Set requiredIds, Map scanDefinition, List keys) {
+      Set requiredIds, Map scanDefinition, List keys, IcebergPyVariantFields fields) {
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(scanDefinition);
     if (planned.parts() == null) return null;
-    List branches = branches(
-        planned, (LogicalPlan) (Object) relation, condition, requiredIds, scanDefinition, keys);
+    List branches = branches(planned, (LogicalPlan) (Object) relation, condition, requiredIds,
+        scanDefinition, keys, fields);
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
   }
 
   /** Return the plans of the parts of a scan, with the relation's columns. */
   static List branches(IcebergPyPlannedScan planned, LogicalPlan relation, Expression condition,
-      Set requiredIds, Map scanDefinition, List keys) {
+      Set requiredIds, Map scanDefinition, List keys, IcebergPyVariantFields fields) {
     List conditions = IcebergPyScanParts.conjuncts(condition);
     List provenConditions = planned.provenConditions(), parts = planned.parts();
     // the last first, so that the other indexes stay valid
@@ -191,14 +201,17 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       conditions.remove(((Number) provenConditions.get(i)).intValue());
     condition = IcebergPyScanParts.conjunction(conditions);
     List ours = columns(relation, requiredIds, conditions);
+    if (fields != null && !fields.use(parts, ours)) fields = null;
+    if (fields != null && condition != null) condition = fields.replace(condition);
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's column ids, which the union then has too
       LogicalPlan rows = (LogicalPlan) part.get(0);
       boolean isScanned = IcebergPyScanParts.isScanned(rows);
+      if (fields != null) rows = fields.narrow(rows, ours);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
-          isScanned ? condition : IcebergPyScanParts.withoutPruning(condition), i > 0);
+          isScanned ? condition : IcebergPyScanParts.withoutPruning(condition), i > 0, fields);
       branches.add(isScanned
               ? IcebergPyScanParts.withScan(branch, relation, scanDefinition, new ArrayList(), keys,
                     IcebergPyPlanStatistics.of(relation, branch))
@@ -258,19 +271,26 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    * filter, then remove deleted rows by a condition and by anti-joins with deleted keys.
    */
   private static LogicalPlan branch(LogicalPlan rows, Expression notDeleted, List antiJoins,
-      List ours, Expression condition, boolean fresh) {
+      List ours, Expression condition, boolean fresh, IcebergPyVariantFields fields) {
     Map byName = IcebergPyScanParts.byName(rows);
     List aliases = new ArrayList();
     List outputs = new ArrayList();
     Map attributeById = new HashMap();
     for (int i = 0; i < ours.size(); i++) {
       Attribute a = (Attribute) ours.get(i);
-      ExprId id = fresh ? NamedExpression$.MODULE$.newExprId() : a.exprId();
-      Alias alias = new Alias((Expression) byName.remove(a.name()), a.name(), id, a.qualifier(),
-          scala.Option.empty(), IcebergPyBridge.seq(new ArrayList()));
-      aliases.add(alias);
-      outputs.add(alias.toAttribute());
-      attributeById.put(a.exprId(), alias.toAttribute());
+      Expression ofPart = (Expression) byName.remove(a.name());
+      List uses = fields == null ? null : fields.usesOf(a);
+      for (int u = 0; u < (uses == null ? 1 : uses.size()); u++) {
+        Attribute column = uses == null ? a : fields.attributeOf(a, (Expression) uses.get(u));
+        Expression value =
+            uses == null ? ofPart : fields.inPart(a, (Expression) uses.get(u), (Attribute) ofPart);
+        ExprId id = fresh ? NamedExpression$.MODULE$.newExprId() : column.exprId();
+        Alias alias = new Alias(value, column.name(), id, column.qualifier(), scala.Option.empty(),
+            IcebergPyBridge.seq(new ArrayList()));
+        aliases.add(alias);
+        outputs.add(alias.toAttribute());
+        attributeById.put(column.exprId(), alias.toAttribute());
+      }
     }
     boolean deletes = notDeleted != null || !antiJoins.isEmpty();
     if (deletes) aliases.addAll(byName.values());

@@ -46,7 +46,7 @@ class IcebergPyBatches {
     LogicalPlan relation = (LogicalPlan) (Object) streaming;
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(definition);
     List branches = IcebergPyRule.branches(
-        planned, relation, condition, requiredIds, definition, new ArrayList());
+        planned, relation, condition, requiredIds, definition, new ArrayList(), null);
     long pythonsRows = 0;
     boolean hasFiles = false;
     for (int i = 0; i < branches.size(); i++) {
