@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.types import (
     ArrayType,
     AtomicType,
+    BinaryType,
     DataType,
     DoubleType,
     FloatType,
@@ -24,6 +25,8 @@ from pyspark.sql.types import (
     NullType,
     StructField,
     StructType,
+    VariantType,
+    VariantVal,
 )
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
@@ -37,6 +40,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.variant_encoding import comparable_of
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted, quoted_name
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, snapshots_between
 
@@ -222,15 +226,24 @@ def _column(path: Sequence[str]) -> Column:
     return column
 
 
-_UNORDERED_TYPES = ("variant", "geometry", "geography")
-"""The first words of the types whose values Spark's window functions cannot compare."""
+_VARIANT = "variant"
+_SHAPES = ("geometry", "geography")
+"""The first words of types whose values Spark's window functions cannot compare."""
+
+
+def _comparable_variant(variant: VariantVal | None) -> bytes | None:
+    if variant is None:
+        return None
+    # a worker may get bytearrays
+    return comparable_of(bytes(variant.metadata), bytes(variant.value))
 
 
 def compared_by(fields: Sequence[StructField]) -> list[Column]:
     """Return columns that are equal exactly if all fields are equal; null equals null.
 
     Maps are equal whatever the order of their entries; 0.0 and -0.0 differ, and all NaN values are
-    equal. Raise `UnsupportedFeatureError` for a type that Spark cannot compare.
+    equal. Python compares variants, as `comparable_of` says; geometries are equal if their bytes
+    are. Raise `UnsupportedFeatureError` for a type that Spark cannot compare.
     """
     return [key for f in fields for key in _keys(F.col(quoted(f.name)), f.dataType, f.name)]
 
@@ -246,7 +259,11 @@ def _keys(column: Column, type_: DataType, name: str) -> list[Column]:
 def _key(column: Column, type_: DataType, name: str) -> Column:
     if _is_plain(type_, name):
         return column
+    if type_.simpleString().startswith(_SHAPES):
+        return F.call_function("st_asbinary", column)
     match type_:
+        case VariantType():
+            return F.udf(_comparable_variant, BinaryType(), useArrow=False)(column)
         case StructType():
             keys = [
                 key
@@ -279,19 +296,33 @@ def _struct(keys: Sequence[Column]) -> Column:
     return F.struct(*(key.alias(f"_{i}") for i, key in enumerate(keys)))
 
 
-def _is_plain(type_: DataType, name: str) -> bool:
-    """Return whether Spark can compare values of the type directly."""
+def _is_plain(type_: DataType, name: str, *, in_list: bool = False) -> bool:
+    """Return whether Spark can compare values of the type directly.
+
+    Functions of the elements of a list or map cannot be Python's.
+    """
     match type_:
         case StructType():
-            return all(_is_plain(f.dataType, f"{name}.{f.name}") for f in type_.fields)
+            plain = [
+                _is_plain(f.dataType, f"{name}.{f.name}", in_list=in_list) for f in type_.fields
+            ]
+            return all(plain)
         case ArrayType():
-            return _is_plain(type_.elementType, name)
-        case MapType() | FloatType() | DoubleType():
+            return _is_plain(type_.elementType, name, in_list=True)
+        case MapType():
+            for inner in (type_.keyType, type_.valueType):
+                _is_plain(inner, name, in_list=True)
+            return False
+        case FloatType() | DoubleType():
+            return False
+        case VariantType() if not in_list:
             return False
     if isinstance(type_, NullType) or (
-        isinstance(type_, AtomicType) and not type_.simpleString().startswith(_UNORDERED_TYPES)
+        isinstance(type_, AtomicType) and not type_.simpleString().startswith((_VARIANT, *_SHAPES))
     ):
         return True
+    if type_.simpleString().startswith(_SHAPES):
+        return False
     raise UnsupportedFeatureError(
         f"column {name} is of type {type_.simpleString()}, whose values Spark cannot compare, so "
         "copied rows cannot be told from changed rows; read the metadata table changes, which "

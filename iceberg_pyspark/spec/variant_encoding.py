@@ -440,3 +440,41 @@ def _primitive(type_id: int, value: bytes) -> Any:
     if type_id in (TIMESTAMP, TIMESTAMP_NS):
         return dt.datetime(1970, 1, 1) + number * _MICRO  # noqa: DTZ001
     return number
+
+
+def comparable_of(metadata: bytes, value: bytes) -> bytes:
+    """Return bytes that are equal exactly if two variants hold the same values.
+
+    Whole and decimal numbers are equal whatever their widths and scales, fields in any order; other
+    types differ. All NaN are equal, 0.0 and -0.0 differ. Raise `InvalidMetadataError` for damaged
+    bytes.
+    """
+    try:
+        return _comparable(value, FieldNames.of(metadata))
+    except (IndexError, KeyError, ValueError, struct.error, RecursionError, OverflowError) as e:
+        raise InvalidMetadataError(f"a damaged variant: {type(e).__name__}: {e}") from e
+
+
+def _comparable(value: bytes, names: FieldNames) -> bytes:
+    kind, header = value[0] & 3, value[0] >> 2
+    if kind == _OBJECT:
+        fields = sorted(object_fields(value, names))
+        return _joined(b"{", [part for n, v in fields for part in (n, _comparable(v, names))])
+    if kind == _ARRAY:
+        return _joined(b"[", [_comparable(v, names) for v in _elements(value)])
+    decoded = _decoded(value, names)
+    if isinstance(decoded, str):
+        return b"t" + decoded.encode()
+    if isinstance(decoded, int | Decimal) and not isinstance(decoded, bool):
+        sign, digits, exponent = Decimal(decoded).as_tuple()
+        text = "".join(map(str, digits)).lstrip("0")
+        shorter = text.rstrip("0")
+        power = int(exponent) + len(text) - len(shorter)
+        return f"#{'-' if sign and shorter else ''}{shorter}e{power if shorter else 0}".encode()
+    if decoded != decoded:
+        return b"nan" + bytes([header])
+    return b"=" + bytes([header]) + (decoded if isinstance(decoded, bytes) else value[1:])
+
+
+def _joined(tag: bytes, parts: Sequence[bytes]) -> bytes:
+    return tag + b"".join(len(p).to_bytes(4, "big") + p for p in parts)
