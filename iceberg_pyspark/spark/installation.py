@@ -5,6 +5,7 @@ Both take about half a second in a new process, and neither waits for the other.
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -21,8 +22,8 @@ def install(spark: SparkSession) -> IcebergSession:
     If the bridge cannot be installed (Spark Connect, a driver without py4j or Janino), one log line
     says why, and the portable data source still works.
     """
-    loading = threading.Thread(target=_load_classes, args=(spark,), daemon=True)
-    loading.start()
+    if f"{__package__}.session" not in sys.modules:
+        threading.Thread(target=_load_classes, args=(spark,), daemon=True).start()
     from iceberg_pyspark.spark import session  # noqa: PLC0415 - the module names the reason
 
     return session.install(spark)
