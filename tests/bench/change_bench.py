@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -96,13 +96,28 @@ class ChangeBench:
             self.spark.read.parquet(folder).cache().createOrReplaceTempView(name)
             self.spark.table(name).count()
 
-    def create(self, name: str, query: str, layout: str = "") -> None:
+    def create(self, name: str, query: str, contestants: Iterable[str] = CATALOGS) -> None:
         """Create a table per contestant with the same rows, written by the JVM connector."""
-        for contestant in CATALOGS:
+        for contestant in contestants:
             self.sql(
-                f"CREATE TABLE java_hadoop.bench.{name}_{contestant} USING iceberg {layout} "
+                f"CREATE TABLE java_hadoop.bench.{name}_{contestant} USING iceberg "
                 f"TBLPROPERTIES ({MERGE_ON_READ}) AS {query}"
             )
+
+    def seconds_of(self, text: str) -> float:
+        """Run a statement and return its seconds."""
+        started = time.perf_counter()
+        self.sql(text)
+        return time.perf_counter() - started
+
+    def undo(self, table: str, contestant: str) -> None:
+        """Take a table back to its first snapshot."""
+        full = f"java_hadoop.bench.{table}_{contestant}"
+        first = self.sql(f"SELECT snapshot_id FROM {full}.history ORDER BY made_current_at")
+        self.sql(
+            f"CALL java_hadoop.system.rollback_to_snapshot('bench.{table}_{contestant}', "
+            f"{first.first()[0]})"  # type: ignore[index]
+        )
 
     def statement(self, name: str, table: str, text: str, runs: int, limit: float) -> Line:
         """Measure a statement on {t}, which is undone after each run."""
@@ -111,20 +126,12 @@ class ChangeBench:
             full = f"{CATALOGS[contestant]}.bench.{table}_{contestant}"
             self.sql(text.format(t=full))
 
-        def undo(contestant: str) -> None:
-            full = f"java_hadoop.bench.{table}_{contestant}"
-            first = self.sql(f"SELECT snapshot_id FROM {full}.history ORDER BY made_current_at")
-            self.sql(
-                f"CALL java_hadoop.system.rollback_to_snapshot('bench.{table}_{contestant}', "
-                f"{first.first()[0]})"  # type: ignore[index]
-            )
-
         return race(
             name,
             {contestant: partial(run, contestant) for contestant in CATALOGS},
             runs=runs,
             limit=limit,
-            after={contestant: partial(undo, contestant) for contestant in CATALOGS},
+            after={contestant: partial(self.undo, table, contestant) for contestant in CATALOGS},
         )
 
     def changes(self, runs: int) -> Iterator[Line]:
