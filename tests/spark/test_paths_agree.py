@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.encrypted_tables import key_properties
 from tests.support.history_model import Moment
 from tests.support.naive_rows import read, shown
 from tests.support.rows import plain_value
@@ -28,8 +29,10 @@ def catalog(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TableCatalog]:
     """Yield the catalog `agree`, which Spark has too, with native scans."""
-    warehouse = str(tmp_path_factory.mktemp("agree"))
+    folder = tmp_path_factory.mktemp("agree")
+    warehouse, keys = str(folder), key_properties(folder)
     conf = {
+        **{f"spark.sql.catalog.agree.{name}": value for name, value in keys.items()},
         "spark.sql.catalog.agree": "iceberg_pyspark",
         "spark.sql.catalog.agree.type": "hadoop",
         "spark.sql.catalog.agree.warehouse": warehouse,
@@ -40,7 +43,7 @@ def catalog(
         spark.conf.set(key, value)
     session = install(spark)
     assert session.is_native
-    yield load_catalog("agree", type="hadoop", warehouse=warehouse)
+    yield load_catalog("agree", type="hadoop", warehouse=warehouse, **keys)
     session.uninstall()
     for key in conf:
         spark.conf.unset(key)
@@ -112,7 +115,7 @@ def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
 def test_native_rows_are_portable_rows_are_the_naive_ones(
     spark: SparkSession, catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    history = a_history(data.draw, catalog)
+    history = a_history(data.draw, catalog, key_id="keyA")
     moments = st.sampled_from(history.moments) if history.moments else st.nothing()
     moment = data.draw(st.just(history.now()) | moments, label="moment")
     struct = moment.schema.as_struct

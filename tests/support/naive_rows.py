@@ -24,8 +24,10 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 from iceberg_pyspark.spec.values import decimal_of
+from iceberg_pyspark.spec.variant_encoding import comparable_of
 from tests.support.rows import sorted_pairs
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -116,6 +118,8 @@ def shown(type_: Type, value: Any) -> Any:
             return sorted_pairs(
                 (shown(type_.key_type, k), shown(type_.value_type, v)) for k, v in value
             )
+        case VariantType():
+            return comparable_of(value["metadata"], value["value"])
         case UUIDType():
             return str(uuid.UUID(bytes=value) if isinstance(value, bytes) else value)
         case TimestamptzType():

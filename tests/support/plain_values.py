@@ -19,6 +19,8 @@ from iceberg_pyspark.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -32,7 +34,9 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
+from iceberg_pyspark.spec.variant_encoding import variant_of
 
 _INTS = [0, 1, -1, 7, 2**31 - 1, -(2**31)]
 _FLOATS = [0.0, -0.0, 1.0, -1.5, 2.5, float("nan"), float("inf"), float("-inf")]
@@ -44,7 +48,14 @@ _MOMENTS = [
     dt.datetime(1582, 10, 10, 1, 2, 3),
     dt.datetime(9999, 12, 30, 23, 0, 0, 1),
 ]
+_VARIANTS = [None, True, 7, -300, 2.5, "a", "x" * 70, [], [1, None, {"b": "é"}], {"a": 7, "b": "a"}]
+_POINTS = [(1.0, 2.0), (-7.5, 10.25), (0.0, -0.0)]
 _TEXTS = ["", "a", "ab", "b", "A", "é", "é\U0001f600", "it's", "a\\n", "a%"]
+
+
+UNORDERED_TYPES = (UnknownType, VariantType, GeometryType, GeographyType)
+"""The primitive types whose values are not compared: no condition but IS NULL, no key, no default.
+"""
 
 
 def float32(value: float) -> float:
@@ -89,6 +100,10 @@ def _few(type_: PrimitiveType) -> list[Any]:
             return [octet * length for octet in (b"\x00", b"a", b"\xff")]
         case BinaryType():
             return [b"", b"\x00", b"\x00\xff", b"a", b"\xff"]
+        case VariantType():
+            return [dict(zip(("metadata", "value"), variant_of(v), strict=True)) for v in _VARIANTS]
+        case GeometryType() | GeographyType():
+            return [struct.pack("<BIdd", 1, 1, *point) for point in _POINTS]
     raise NotImplementedError(f"values of {type_}")
 
 

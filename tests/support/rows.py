@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.spec.variant_encoding import comparable_of
+
 PlainRow = tuple[Any, ...]
 
 
@@ -56,6 +58,10 @@ def plain_value(value: Any) -> Any:
             return sorted_pairs((plain_value(k), plain_value(v)) for k, v in value.items())
         case bytearray():
             return bytes(value)
+        case _ if type(value).__name__ == "VariantVal":
+            return comparable_of(bytes(value.metadata), bytes(value.value))
+        case _ if type(value).__name__ in ("Geometry", "Geography"):  # since Spark 4.1
+            return value.getBytes()
         case float() if math.isnan(value):
             return "NaN"
         case dt.datetime() if value.tzinfo is not None:

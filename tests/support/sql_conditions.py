@@ -33,10 +33,9 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     TimeType,
     Type,
-    UnknownType,
     UUIDType,
 )
-from tests.support.plain_values import plain_values
+from tests.support.plain_values import UNORDERED_TYPES, plain_values
 
 Row: TypeAlias = Mapping[str, Any]
 Truth: TypeAlias = bool | None
@@ -131,7 +130,7 @@ def _not(a: Condition) -> Condition:
 
 def _leaves(column: Column) -> SearchStrategy[Condition]:
     tests = st.sampled_from([_is_null(column), _not(_is_null(column))])
-    if not isinstance(column.type, PrimitiveType) or isinstance(column.type, UnknownType):
+    if not isinstance(column.type, PrimitiveType) or isinstance(column.type, UNORDERED_TYPES):
         return tests
     literals = _literals(column.type)
     result = [

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from hypothesis import note
 from hypothesis import strategies as st
@@ -38,6 +39,8 @@ from iceberg_pyspark.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     ListType,
     LongType,
@@ -52,13 +55,14 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.new_data import write_context_of, write_rows
 from tests.support.file_commits import commit_append
 from tests.support.history_model import ID, Draw, History, ModelRow, schema_text
 from tests.support.naive_rows import field_of, key_of, row_by_name
-from tests.support.plain_values import plain_values, values
+from tests.support.plain_values import UNORDERED_TYPES, plain_values, values
 from tests.support.sql_conditions import Column, columns_of
 
 COLUMN_NAMES = ["a", "b", "A", "c d", "ü"]
@@ -86,6 +90,16 @@ _COMMON: list[PrimitiveType] = [
 _RARE: list[PrimitiveType] = [UUIDType(), FixedType(2), TimeType()]
 
 
+_NEW: list[PrimitiveType] = [
+    UnknownType(),
+    VariantType(),
+    VariantType(),
+    GeometryType("EPSG:3857"),
+    GeographyType(),
+]
+"""Types of version 3."""
+
+
 _PROMOTED: dict[str, list[PrimitiveType]] = {
     "int": [LongType()],
     "float": [DoubleType()],
@@ -100,7 +114,7 @@ _TRANSFORMS = ["identity", "identity", "bucket[3]", "truncate[2]", "year", "mont
 
 def column_types(version: int, next_id: Callable[[], int]) -> SearchStrategy[Type]:
     """Return a strategy for column types, sometimes nested; `next_id` numbers the inner fields."""
-    rare = _RARE if version < 3 else [*_RARE, UnknownType()]
+    rare = _RARE if version < 3 else [*_RARE, *_NEW]
     common = st.sampled_from(_COMMON)
     primitive = st.one_of(common, common, common, st.sampled_from(rare))
 
@@ -159,7 +173,7 @@ def _free_name(h: History, parent: tuple[str, ...]) -> str | None:
 def _new_type(h: History) -> tuple[Type, Any]:
     ids = iter(range(100_000, 101_000))
     type_ = h.draw(column_types(h.version, lambda: next(ids)))
-    if h.version < 3 or not isinstance(type_, PrimitiveType) or isinstance(type_, UnknownType):
+    if h.version < 3 or not isinstance(type_, PrimitiveType) or isinstance(type_, UNORDERED_TYPES):
         return type_, None
     return type_, h.draw(st.none() | plain_values(type_))
 
@@ -256,8 +270,13 @@ _ROOT_LIMITS: Sequence[Mapping[str, str]] = (
 )
 
 
-def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
-    """Create a table and change it a few times, up to the format version `newest`."""
+def a_history(
+    draw: Draw, catalog: TableCatalog, *, newest: int = 4, key_id: str | None = None
+) -> History:
+    """Create a table and change it a few times, up to the format version `newest`.
+
+    With the id of a key that the catalog has, some tables of version 3 are encrypted, and stay so.
+    """
     version = draw(st.sampled_from([v for v in (1, 2, 2, 3, 3, 4, 4) if v <= newest]))
     ids = iter(range(2, 1000))
     names = draw(
@@ -275,6 +294,9 @@ def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
         )
     if newest >= 4:
         properties |= _ROOTS | draw(st.sampled_from(_ROOT_LIMITS))
+    if key_id is not None and version == 3 and draw(st.booleans()):
+        properties["encryption.key-id"] = key_id
+        newest = 3
     catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(f"db.t{uuid.uuid4().hex}", schema, properties=properties)
     note(f"create version {version}: {schema_text(schema)}")
@@ -320,7 +342,7 @@ def append(h: History) -> None:
     note(f"append {[row_by_name(h.struct, row) for row in stored]} in {len(files)} files")
     for f in files:
         h.files[f.file_path] = f
-        for position, row_id in enumerate(pq.read_table(_local(f))[ID].to_pylist()):
+        for position, row_id in enumerate(_row_ids(h, f)):
             h.rows.append(
                 ModelRow(
                     stored=by_id[row_id],
@@ -334,8 +356,22 @@ def append(h: History) -> None:
     _remember(h)
 
 
+def _row_ids(h: History, f: DataFile) -> list[int]:
+    """Return the ids of the rows of a new file, by their positions."""
+    if f.key_metadata is None:
+        return list(pq.read_table(_local(f))[ID].to_pylist())
+    rows = h.table.scan(columns=[ID, "_file", "_pos"]).to_arrow()
+    rows = rows.filter(pc.equal(rows["_file"], f.file_path)).sort_by("_pos")
+    assert rows["_pos"].to_pylist() == list(range(f.record_count))
+    return list(rows[ID].to_pylist())
+
+
 def _rewritten(h: History, f: DataFile) -> DataFile:
     """Rewrite the file in a layout that another writer might choose, and return its new entry."""
+    if f.key_metadata is not None:
+        return f
+    if any(isinstance(t.type, GeometryType | GeographyType) for t in columns_of(h.struct)):
+        return f  # Arrow would write the columns without their logical types
     options = {
         "row_group_size": h.draw(st.sampled_from([1, 2, 1000])),
         "store_decimal_as_integer": h.draw(st.booleans()),
@@ -443,7 +479,8 @@ def _vectors(
             spec_id=h.files[path].spec_id,
             partition=h.files[path].partition,
             record_count=blob.cardinality,
-            file_size_in_bytes=h.table.io.size(location),
+            file_size_in_bytes=blob.file_size_in_bytes,
+            key_metadata=blob.key_metadata,
             referenced_data_file=path,
             content_offset=blob.content_offset,
             content_size_in_bytes=blob.content_size_in_bytes,
@@ -458,7 +495,7 @@ def delete_keys(h: History) -> None:
     columns = [
         c
         for c in columns_of(h.struct)
-        if isinstance(c.type, PrimitiveType) and not isinstance(c.type, UnknownType)
+        if isinstance(c.type, PrimitiveType) and not isinstance(c.type, UNORDERED_TYPES)
     ]
     compared = h.draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True))
     scopes = [(f.spec_id, f.partition) for f in h.files.values()]

@@ -26,15 +26,17 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import PrimitiveType, UnknownType, VariantType
+from iceberg_pyspark.spec.types import PrimitiveType
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.new_data import write_context_of
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import RewriteOptions, plan_groups
 from tests.support.deleted_rows import delete_rows, list_positions
+from tests.support.encrypted_tables import key_properties
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.history_model import ID
 from tests.support.hooked_storage import HookedFileIO, once
+from tests.support.plain_values import UNORDERED_TYPES
 from tests.support.table_histories import a_history
 
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
@@ -363,7 +365,8 @@ def test_an_equality_delete_meanwhile_still_applies(tmp_path: Path, keeps_number
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     folder = tmp_path_factory.mktemp("rewritten")
-    return load_catalog("rewritten", type="hadoop", warehouse=str(folder))
+    keys = key_properties(folder)
+    return load_catalog("rewritten", type="hadoop", warehouse=str(folder), **keys)
 
 
 def a_sort_order(schema: Schema) -> Iterator[str]:
@@ -371,7 +374,7 @@ def a_sort_order(schema: Schema) -> Iterator[str]:
     names = [
         quoted_name([f.name])
         for f in schema.fields
-        if isinstance(f.type, PrimitiveType) and not isinstance(f.type, UnknownType | VariantType)
+        if isinstance(f.type, PrimitiveType) and not isinstance(f.type, UNORDERED_TYPES)
     ]
     for one, other in pairwise(names):
         yield f"{one} DESC NULLS FIRST, {other}"
@@ -383,7 +386,7 @@ def a_sort_order(schema: Schema) -> Iterator[str]:
 def test_random_tables_have_the_same_rows_after_it(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    history = a_history(data.draw, catalog)
+    history = a_history(data.draw, catalog, key_id="keyA")
     assume(history.moments)
     table = history.table.refresh()
     columns = [f.name for f in table.schema.fields]

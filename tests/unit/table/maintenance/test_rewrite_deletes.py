@@ -22,6 +22,7 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_deletes import Rewritten
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.encrypted_tables import key_properties
 from tests.support.history_model import ID
 from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import a_history
@@ -390,14 +391,15 @@ def test_files_written_before_a_conflict_are_removed() -> None:
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     folder = tmp_path_factory.mktemp("rewritten")
-    return load_catalog("rewritten", type="hadoop", warehouse=str(folder))
+    keys = key_properties(folder)
+    return load_catalog("rewritten", type="hadoop", warehouse=str(folder), **keys)
 
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_same_rows_whatever_came_before(catalog: TableCatalog, data: st.DataObject) -> None:
     """For all types, specs, versions and deletes: no row appears or disappears."""
-    history = a_history(data.draw, catalog)
+    history = a_history(data.draw, catalog, key_id="keyA")
     table = history.table
     alive = sorted(row[1] for row in history.live())
 

@@ -32,6 +32,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_rows
+from tests.support.encrypted_tables import key_properties
 from tests.support.history_model import ID, History
 from tests.support.naive_rows import read, shown
 from tests.support.table_histories import a_history, append
@@ -149,7 +150,8 @@ def test_changes_need_two_snapshots() -> None:
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     folder = tmp_path_factory.mktemp("changes")
-    return load_catalog("changes", type="hadoop", warehouse=str(folder))
+    keys = key_properties(folder)
+    return load_catalog("changes", type="hadoop", warehouse=str(folder), **keys)
 
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
@@ -157,7 +159,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 def test_changes_are_what_distinguishes_a_snapshot_from_the_one_before(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    created = a_history(data.draw, catalog)
+    created = a_history(data.draw, catalog, key_id="keyA")
     table, struct = created.table.refresh(), created.struct
 
     def counted(result: Iterable[dict[str, Any]]) -> Counter[str]:

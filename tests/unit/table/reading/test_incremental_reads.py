@@ -42,6 +42,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
 )
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
+from tests.support.encrypted_tables import key_properties
 from tests.support.naive_rows import read, shown
 from tests.support.table_histories import a_history
 
@@ -341,7 +342,8 @@ def test_a_server_that_plans_is_asked_for_whole_snapshots_alone() -> None:
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     folder = tmp_path_factory.mktemp("incremental")
-    return load_catalog("incremental", type="hadoop", warehouse=str(folder))
+    keys = key_properties(folder)
+    return load_catalog("incremental", type="hadoop", warehouse=str(folder), **keys)
 
 
 def _counted(result: pa.Table, table: Table) -> Counter[str]:
@@ -354,7 +356,7 @@ def _counted(result: pa.Table, table: Table) -> Counter[str]:
 def test_ranges_that_meet_have_the_rows_of_the_range_over_both(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    created = a_history(data.draw, catalog)
+    created = a_history(data.draw, catalog, key_id="keyA")
     table, struct = created.table.refresh(), created.struct
     lineage = [s.snapshot_id for s in table.snapshots]
     assume(lineage)  # skip histories where every append was refused

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.table.reading.whole_files import select_files
 from iceberg_pyspark.table.table import Table
+from tests.support.encrypted_tables import key_properties
 from tests.support.naive_rows import read
 from tests.support.sql_conditions import conditions
 from tests.support.table_histories import a_history
@@ -74,7 +75,8 @@ def test_files_by_what_is_selected_of_them(
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     folder = tmp_path_factory.mktemp("whole")
-    return load_catalog("whole", type="hadoop", warehouse=str(folder))
+    keys = key_properties(folder)
+    return load_catalog("whole", type="hadoop", warehouse=str(folder), **keys)
 
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
@@ -82,7 +84,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 def test_all_rows_of_whole_files_match_and_none_of_those_left_out(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    history = a_history(data.draw, catalog)
+    history = a_history(data.draw, catalog, key_id="keyA")
     struct = history.struct
     filters = data.draw(
         st.lists(conditions(struct).filter(lambda c: c.is_filter), min_size=3, max_size=6)
