@@ -6,6 +6,7 @@ only Spark's own classes.
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.java_classes import BridgeUnavailableError
+from iceberg_pyspark.spec.encryption import file_key
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.encrypted_tables import files_with, key_properties
 from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
@@ -177,7 +179,14 @@ OF_CLUSTERS = {
 
 def settings_of(folder: Path) -> dict[str, str]:
     keys = {f"spark.sql.catalog.lake.{k}": v for k, v in key_properties(folder).items()}
-    return {**sqlite_conf("lake", folder, folder / "warehouse"), **keys, **OF_CLUSTERS}
+    events = folder / "events"
+    events.mkdir(exist_ok=True)
+    logged = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+    }
+    return {**sqlite_conf("lake", folder, folder / "warehouse"), **keys, **OF_CLUSTERS, **logged}
 
 
 def open_catalog(folder: Path) -> TableCatalog:
@@ -188,7 +197,8 @@ def open_catalog(folder: Path) -> TableCatalog:
         warehouse=str(folder / "warehouse"),
         **key_properties(folder),
     )
-    catalog.create_namespace("db")
+    if not catalog.namespace_exists("db"):
+        catalog.create_namespace("db")
     return catalog
 
 
@@ -268,6 +278,19 @@ def test_executors_read_and_write_encrypted_files(answered: dict[str, Any], fold
     assert answered["sealed"] == [True, False, [[7, 2007], [7, 2007], [7, 7, 2007, 2007]]]
     files = folder / "warehouse" / "db" / "sealed"
     assert files_with(files, ["PAR1", "PFA1", "Obj\x01", "iceberg.schema"]) == []
+
+
+def test_no_key_of_a_file_is_in_the_events_of_spark(answered: dict[str, Any], folder: Path) -> None:
+    """Events have plans, settings of jobs, and accumulators."""
+    files = open_catalog(folder).load_table("db.sealed").metadata_table("all_files").to_arrow()
+    keys = [file_key(k, "f").key for k in files["key_metadata"].to_pylist()]
+    assert len(keys) >= 2
+    logs = [f.read_bytes() for f in (folder / "events").rglob("*") if f.is_file()]
+    assert any(b"db.sealed" in log for log in logs)
+    for key in keys:
+        listed = str(list(key)).encode(), str([b - 256 * (b > 127) for b in key]).encode()
+        for form in (key, key.hex().encode(), base64.b64encode(key)[:20], *listed):
+            assert not any(form in log for log in logs)
 
 
 @pytest.mark.nightly
