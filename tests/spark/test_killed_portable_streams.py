@@ -43,7 +43,9 @@ def run(command: list[str], point: str | None, victim: str, marks: Path) -> str:
     mark = marks / f"{victim} {point}"
     if point is not None:
         path = os.pathsep.join([str(SUPPORT / "killed_at"), environment["PYTHONPATH"]])
-        environment |= {"PYTHONPATH": path, "ICEBERG_KILL": f"{point}\n{victim}\n{mark}"}
+        kill = marks / "kill"
+        kill.write_text(f"{point}\n{victim}\n{mark}\n0", encoding="utf-8")
+        environment |= {"PYTHONPATH": path, "ICEBERG_KILL": str(kill)}
     program = subprocess.Popen(
         command,
         env=environment,
