@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, load_catalog
@@ -173,3 +174,24 @@ def test_a_merge_is_made_once_if_a_process_is_killed(
         with campaign.client(url) as client:
             client.does("merge", number - 1)
     check_merges(table, number)
+
+
+@pytest.mark.parametrize(("isolation", "retries"), [("serializable", "20"), ("snapshot", "0")])
+def test_merges_of_two_clients_add_up(campaign: Campaign, isolation: str, retries: str) -> None:
+    """A conflict runs the merge again, as often as the table allows, and is then an error."""
+    table = campaign.create(3, "merge-on-read")
+    properties = {"write.merge.isolation-level": isolation, "commit.retry.num-retries": retries}
+    table.update_properties().set(properties).commit()
+    table.refresh().append(pa.table({"id": [0, 1, 2], "n": pa.array([0] * 3, pa.int64())}))
+    times = 6
+    with campaign.server() as url, campaign.client(url) as one, campaign.client(url) as other:
+        for client in (one, other):
+            client.tell("race", times)
+        refused = [name for client in (one, other) for name in client.answer()["done"]]
+    table.refresh()
+    assert table_problems(table) == []
+    assert set(refused) <= (
+        {"ConcurrentChangeError", "CommitConflictError"} if retries == "0" else set()
+    )
+    assert table.scan().to_arrow()["n"].to_pylist() == [2 * times - len(refused)] * 3
+    assert len(table.snapshots) == 1 + 2 * times - len(refused)
