@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
@@ -29,10 +30,12 @@ from iceberg_pyspark.spark.session_catalogs import catalog_options
 from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
 from tests.spark.statements_by_calls import DrawnChange, a_change, change_by_calls
 from tests.support import change_statements as changes
+from tests.support.frames import create_path_table
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases
+from tests.support.peak_memory import peak_of_children
 from tests.support.rows import plain_value
-from tests.support.spark_sessions import ROOT, connect_server, run_python
+from tests.support.spark_sessions import QUICK_JVM, ROOT, connect_server, run_python
 from tests.support.table_integrity import table_problems
 
 OPERATIONS = ("delete", "update", "merge")
@@ -383,3 +386,43 @@ def test_rewrites_of_a_client_are_those_of_the_procedure(
                 rows.append(read.collect())
             assert rows[0] == rows[1]
             assert table_problems(lake.table(tables[1])) == []
+
+
+MANY = """
+import json, sys
+from pyspark.sql import SparkSession
+import iceberg_pyspark as ice
+
+url, path = sys.argv[1:]
+spark = SparkSession.builder.remote(url).getOrCreate()
+table = ice.install(spark).table(path)
+deleted = table.delete("pmod(xxhash64(id), 2) = 0").deleted
+changed = spark.range(22_000_000).selectExpr("id", "-1L AS v")
+changed = changed.where("pmod(xxhash64(id), 3) = 0")
+merged = table.merge_into(changed, "t.id = s.id").whenMatched().updateAll().merge().updated
+print(json.dumps([deleted, merged, table.to_df(filter="v = -1", columns=["id"]).count()]))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_many_changed_rows_need_little_memory_of_the_driver(tmp_path: Path) -> None:
+    """Some 11 million deleted and 4 million updated rows; the JVM and each Python have 1 GiB."""
+    path, script = tmp_path / "t", tmp_path / "client.py"
+    script.write_text(MANY, encoding="utf-8")
+    modes = {f"write.{operation}.mode": "merge-on-read" for operation in OPERATIONS}
+    table = create_path_table(
+        path, "id BIGINT, v BIGINT", properties={"format-version": "3", **modes}
+    )
+    for i in range(11):
+        ids = pa.array(range(2_000_000 * i, 2_000_000 * (i + 1)), pa.int64())
+        table.append(pa.table({"id": ids, "v": ids}))
+    settings = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK_JVM}
+    with connect_server(tmp_path / "server", settings) as url, peak_of_children() as peaks:
+        printed = run_python(script, url, str(path))
+    deleted, merged, found = json.loads(printed.splitlines()[-1])
+    assert deleted > 10_000_000
+    assert merged > 3_000_000
+    assert found == merged
+    python = {name: size >> 20 for name, size in peaks.items() if name.startswith("python")}
+    assert max(python.values()) < 1024
