@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from iceberg_pyspark import load_catalog
 from tests.services.s3 import s3_server
 from tests.spark.test_scan_reports import options_of, scan_of
+from tests.support.encrypted_tables import files_with, key_properties
 from tests.support.expiring_keys import REFUSAL
 from tests.support.http_server import http_server
 from tests.support.reporting_server import ReportingServer, reports
@@ -137,6 +139,28 @@ print(json.dumps(results))
 """
 
 
+SEALED = """
+import json, sys
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+
+url, options = sys.argv[1], json.loads(sys.argv[2])
+spark = SparkSession.builder.remote(url).getOrCreate()
+table = install(spark).table("db.sealed", catalog="lake", **options)
+options["catalog"] = "lake"
+rows = spark.range(2000).selectExpr("id", "concat('secret', id) v")
+rows.write.format("iceberg-py").options(**options).mode("append").save("db.sealed")
+table.delete("id in (5, 6)")
+source = spark.sql("select 7L id, 'secret seven' v union all select 5000L, 'secret new'")
+merge = table.merge_into(source, "t.id = s.id")
+merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+read = spark.read.format("iceberg-py").options(**options)
+found = read.load("db.sealed").where("id < 9 or id > 1998").collect()
+changed = read.load("db.sealed.snapshots").count()
+print(json.dumps([sorted([row.id, row.v] for row in found), changed]))
+"""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of one server for all tests; each client has its own session."""
@@ -236,3 +260,20 @@ def test_tasks_of_a_server_renew_credentials_with_the_tables_token(
     assert "401" in by_name
     assert "a Spark Connect server sends clients no secrets of the session's" in by_name
     assert "Zq" not in printed
+
+
+def test_a_client_changes_an_encrypted_table(server: str, tmp_path: Path) -> None:
+    own = {**lake_settings(tmp_path), **key_properties(tmp_path)}
+    catalog = load_catalog("lake", **own)
+    catalog.create_namespace("db")
+    encrypted = {"format-version": "3", "encryption.key-id": "keyA"}
+    catalog.create_table("db.sealed", "id BIGINT, v STRING", properties=encrypted)
+    script = tmp_path / "client.py"
+    script.write_text(SEALED, encoding="utf-8")
+    options = json.dumps({f"catalog.{k}": v for k, v in own.items()})
+    rows, snapshots = json.loads(run_python(script, server, options).splitlines()[-1])
+    kept: list[list[Any]] = [[i, f"secret{i}"] for i in (0, 1, 2, 3, 4, 8, 1999)]
+    assert rows == sorted([*kept, [7, "secret seven"], [5000, "secret new"]])
+    assert snapshots == 3
+    texts = ["secret", "PAR1", "PFA1", "Obj\x01", "iceberg.schema"]
+    assert files_with(tmp_path / "warehouse", texts) == []

@@ -123,6 +123,31 @@ def test_other_tables(spark: SparkSession, lake: Path, properties: dict[str, str
 
 
 @pytest.mark.nightly
+def test_what_would_add_plaintext_files_is_refused(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    create(spark)
+    rows_before = rows(spark)
+    folder = str(tmp_path / "plain")
+    spark.sql(f"select * from {TABLE}").write.parquet(folder)
+    properties = "map('format-version', '3', 'encryption.key-id', 'keyA')"
+    for call in (
+        f"add_files(table => 'db.t', source_table => '`parquet`.`{folder}`')",
+        f"snapshot(source_table => 'spark_catalog.default.plain', table => 'db.s', "
+        f"properties => {properties})",
+        f"rewrite_table_path(table => 'db.t', source_prefix => '{lake}', target_prefix => '/b')",
+        "compute_partition_stats(table => 'db.t')",
+    ):
+        spark.sql("drop table if exists spark_catalog.default.plain")
+        spark.sql(f"create table spark_catalog.default.plain using parquet location '{folder}'")
+        with pytest.raises(Exception, match="encrypted"):
+            spark.sql(f"call lake.system.{call}")
+    spark.sql("drop table spark_catalog.default.plain")
+    assert rows(spark) == rows_before
+    assert files_with(lake, SECRETS) == []
+
+
+@pytest.mark.nightly
 def test_new_tables_and_streams(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     properties = "'format-version' = '3', 'encryption.key-id' = 'keyA'"
     query = "select id, int(id % 3) part, concat('secret', id) v from range(2000)"

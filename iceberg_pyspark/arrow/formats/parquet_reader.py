@@ -235,7 +235,9 @@ def _decoded_bytes(chunk: pq.ColumnChunkMetaData, width: float | None) -> float:
     """Return about the bytes of a column chunk in memory, which has dictionaries spelled out."""
     size = float(chunk.total_uncompressed_size)
     if width is None:
-        statistics = chunk.statistics if chunk.has_dictionary_page else None
+        # asked for the statistics of a damaged chunk of another type, Arrow ends the process
+        is_text = chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
+        statistics = chunk.statistics if is_text else None
         if statistics is None or not statistics.has_min_max:
             return size
         width = 4 + (len(statistics.min_raw) + len(statistics.max_raw)) / 2

@@ -6,7 +6,7 @@ calls, columns by name, literals and texts are understood.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -25,6 +25,14 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.spark.bridge.column_nodes import (
+    Call,
+    ColumnNode,
+    LiteralNode,
+    NamedColumn,
+    SqlText,
+    node_of_column,
+)
 from iceberg_pyspark.sql_text.lazy_parser import conjuncts_of
 from iceberg_pyspark.sql_text.names import parse_levels
 
@@ -45,30 +53,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLAIN_LITERALS = ("boolean", "byte", "short", "integer", "long", "string", "binary")
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    name: str
-    arguments: Sequence[_Node]
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Literal:
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    text: str
-
-
-_Node = _Call | _Named | _Literal | _Text | None
-
-
 class _NotUnderstoodError(Exception):
     """A part of a condition that has no predicate."""
 
@@ -76,19 +60,18 @@ class _NotUnderstoodError(Exception):
 def conjuncts_of_column(spark: SparkSession, column: Column) -> Conjuncts:
     """Return what is understood of a condition; instants are datetimes with a zone."""
     message = message_of(spark, column)
-    classic: Any = column
-    node = _of_jvm(classic._jc.node()) if message is None else _of_message(message)
+    node = node_of_column(column) if message is None else _of_message(message)
     filters: list[Predicate] = []
     equalities: list[tuple[str, str]] = []
     left_out = False
     for part in _parts(node):
         match part:
-            case _Text(text):
+            case SqlText(text):
                 found = conjuncts_of(text)
                 filters += found.filters
                 equalities += found.equalities
                 left_out = left_out or found.left_out
-            case _Call("==" | "=", [_Named(a), _Named(b)]):
+            case Call("==" | "=", [NamedColumn(a), NamedColumn(b)]):
                 equalities.append((a, b))
             case _:
                 try:
@@ -108,62 +91,64 @@ def message_of(spark: SparkSession, column: Column) -> Any:
     return to_message(spark.client)
 
 
-def _parts(node: _Node) -> list[_Node]:
-    if isinstance(node, _Call) and node.name == "and":
+def _parts(node: ColumnNode) -> list[ColumnNode]:
+    if isinstance(node, Call) and node.name == "and":
         return [part for argument in node.arguments for part in _parts(argument)]
     return [node]
 
 
-def _predicate(node: _Node) -> Predicate:
+def _predicate(node: ColumnNode) -> Predicate:
     match node:
-        case _Literal(bool(value)):
+        case LiteralNode(bool(value)):
             return AlwaysTrue() if value else AlwaysFalse()
-        case _Named(name):
+        case NamedColumn(name):
             return LiteralPredicate("eq", name, True)
-        case _Text(text):
+        case SqlText(text):
             found = conjuncts_of(text)
             if found.left_out or found.equalities:
                 raise _NotUnderstoodError
             return and_(*found.filters)
-        case _Call("and", arguments):
+        case Call("and", arguments):
             return and_(*map(_predicate, arguments))
-        case _Call("or", arguments):
+        case Call("or", arguments):
             return or_(*map(_predicate, arguments))
-        case _Call("not" | "!", [argument]):
+        case Call("not" | "!", [argument]):
             return not_(_predicate(argument))
-        case _Call("isnull", [_Named(name)]):
+        case Call("isnull", [NamedColumn(name)]):
             return UnaryPredicate("is_null", name)
-        case _Call("isnotnull", [_Named(name)]):
+        case Call("isnotnull", [NamedColumn(name)]):
             return UnaryPredicate("not_null", name)
-        case _Call("startswith", [_Named(name), _Literal(str(prefix))]):
+        case Call("startswith", [NamedColumn(name), LiteralNode(str(prefix))]):
             return LiteralPredicate("starts_with", name, prefix)
-        case _Call("in", [_Named(name), *values]):
-            literals = [v for v in values if isinstance(v, _Literal)]
+        case Call("in", [NamedColumn(name), *values]):
+            literals = [v for v in values if isinstance(v, LiteralNode)]
             if len(literals) == len(values):
                 return SetPredicate("in", name, tuple(v.value for v in literals))
-        case _Call("<=>", [_Named(name), _Literal(value)] | [_Literal(value), _Named(name)]):
+        case Call(
+            "<=>", [NamedColumn(name), LiteralNode(value)] | [LiteralNode(value), NamedColumn(name)]
+        ):
             if value is None:
                 return UnaryPredicate("is_null", name)
             return and_(UnaryPredicate("not_null", name), LiteralPredicate("eq", name, value))
-        case _Call(op, [_Named(name), _Literal(value)]) if op in _COMPARISONS:
+        case Call(op, [NamedColumn(name), LiteralNode(value)]) if op in _COMPARISONS:
             return LiteralPredicate(_COMPARISONS[op][0], name, value)
-        case _Call(op, [_Literal(value), _Named(name)]) if op in _COMPARISONS:
+        case Call(op, [LiteralNode(value), NamedColumn(name)]) if op in _COMPARISONS:
             return LiteralPredicate(_COMPARISONS[op][1], name, value)
     raise _NotUnderstoodError
 
 
-def _name(text: str) -> _Node:
+def _name(text: str) -> ColumnNode:
     try:
-        return _Named(".".join(parse_levels(text)))
+        return NamedColumn(".".join(parse_levels(text)))
     except InvalidRequestError:
         return None
 
 
-def _of_message(message: Any) -> _Node:
+def _of_message(message: Any) -> ColumnNode:
     """Return the node of a client's message (`pyspark.sql.connect.proto.Expression`)."""
     match message.WhichOneof("expr_type"):
         case "expression_string":
-            return _Text(message.expression_string.expression)
+            return SqlText(message.expression_string.expression)
         case "unresolved_attribute":
             attribute = message.unresolved_attribute
             # One with a plan's id is a column of that DataFrame, whatever its name.
@@ -176,28 +161,28 @@ def _of_message(message: Any) -> _Node:
             if function.is_distinct or function.is_user_defined_function:
                 return None
             arguments = [_of_message(a) for a in function.arguments]
-            return _Call(function.function_name.lower(), arguments)
+            return Call(function.function_name.lower(), arguments)
     return None
 
 
-def _literal_of_message(literal: Any) -> _Node:
+def _literal_of_message(literal: Any) -> ColumnNode:
     kind = literal.WhichOneof("literal_type")
     if kind == "null":
-        return _Literal(None)
+        return LiteralNode(None)
     value = getattr(literal, kind)
     if kind in _PLAIN_LITERALS:
-        return _Literal(value)
+        return LiteralNode(value)
     try:
         match kind:
             case "decimal":
-                return _Literal(Decimal(value.value))
+                return LiteralNode(Decimal(value.value))
             case "date":
-                return _Literal(date(1970, 1, 1) + timedelta(days=value))
+                return LiteralNode(date(1970, 1, 1) + timedelta(days=value))
             case "timestamp":
-                return _Literal(_EPOCH + timedelta(microseconds=value))
+                return LiteralNode(_EPOCH + timedelta(microseconds=value))
             case "timestamp_ntz":
                 wall_clock = _EPOCH + timedelta(microseconds=value)
-                return _Literal(WallClock(wall_clock.replace(tzinfo=None)))
+                return LiteralNode(WallClock(wall_clock.replace(tzinfo=None)))
     except OverflowError:
         pass
     return None
@@ -208,20 +193,3 @@ class WallClock:
     """A literal of the type TIMESTAMP_NTZ."""
 
     moment: datetime
-
-
-def _of_jvm(node: Any) -> _Node:
-    """Return the node of a tree in the JVM (`org.apache.spark.sql.internal.ColumnNode`)."""
-    match node.getClass().getSimpleName():
-        case "SqlExpression":
-            return _Text(node.expression())
-        case "UnresolvedAttribute" if node.planId().isEmpty() and not node.isMetadataColumn():
-            parts = node.nameParts()
-            return _Named(".".join(parts.apply(i) for i in range(parts.size())))
-        case "Literal" if isinstance(node.value(), bool | int | str):
-            return _Literal(node.value())
-        case "UnresolvedFunction" if not (node.isDistinct() or node.isUserDefinedFunction()):
-            arguments = node.arguments()
-            nodes = [_of_jvm(arguments.apply(i)) for i in range(arguments.size())]
-            return _Call(node.functionName().lower(), nodes)
-    return None

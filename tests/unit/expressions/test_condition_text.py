@@ -35,6 +35,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
 )
 from iceberg_pyspark.sql_text.filters import parse_filter
+from iceberg_pyspark.table.commits.commit_files import write_action
 from tests.support.frames import append_rows, create_path_table
 
 TYPES = {
@@ -119,8 +120,8 @@ def test_messages_show_sql_and_no_internal_names(tmp_path: Path) -> None:
         Or(LiteralPredicate("lt", "d", dt.date(2021, 1, 1)), UnaryPredicate("is_null", "d")),
     )
     shown = r"where id > 1 AND \(d < DATE'2021-01-01' OR d IS NULL\): .*DELETE FROM in Spark SQL"
-    with pytest.raises(InvalidRequestError, match=shown):
-        table.overwrite(table.scan().to_arrow(), filter=predicate)
+    with pytest.raises(InvalidRequestError, match=shown), table.transaction() as transaction:
+        transaction.add_snapshot(write_action(table.loaded, [], predicate))
     with pytest.raises(InvalidRequestError, match="not compare with DATE'2020-01-01': date is not"):
         table.delete("id = DATE'2020-01-01'")
     append_rows(table, [{"id": 3, "d": None}])
