@@ -132,7 +132,6 @@ def test_what_would_add_plaintext_files_is_refused(
     spark.sql(f"select * from {TABLE}").write.parquet(folder)
     properties = "map('format-version', '3', 'encryption.key-id', 'keyA')"
     for call in (
-        f"add_files(table => 'db.t', source_table => '`parquet`.`{folder}`')",
         f"snapshot(source_table => 'spark_catalog.default.plain', table => 'db.s', "
         f"properties => {properties})",
         f"rewrite_table_path(table => 'db.t', source_prefix => '{lake}', target_prefix => '/b')",
