@@ -78,8 +78,8 @@ if not TYPE_CHECKING:
         return value
 
 
-def _say_how_to_install(_module: object) -> None:
-    import_module("iceberg_pyspark.spark.bridge.jvm_errors").say_how_to_install()
+def _say_how_to_install(captured: object) -> None:
+    import_module("iceberg_pyspark.spark.bridge.install_advice").say_how_to_install(captured)
 
 
 when_imported("pyspark.errors.exceptions.captured", _say_how_to_install)

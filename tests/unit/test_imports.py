@@ -50,6 +50,11 @@ def test_the_package_imports_nothing_that_it_does_not_need_yet() -> None:
     assert loaded.isdisjoint({"sqlglot", "sqlalchemy", "fsspec", "pandas", "datafusion"})
 
 
+def test_a_module_that_imports_pyspark_can_be_the_first_that_does() -> None:
+    """Importing pyspark calls a hook of this package."""
+    assert "pyspark" in loaded_after("import iceberg_pyspark.spark.bridge.jvm_errors")
+
+
 def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
     loaded = loaded_after("from iceberg_pyspark.spark import installation, session")
     assert loaded.isdisjoint({"pandas", "sqlglot", "sqlalchemy", "fsspec", "httpx", "datafusion"})

@@ -7,8 +7,6 @@ conversion runs after pyspark's own.
 
 from __future__ import annotations
 
-import re
-from functools import wraps
 from typing import Any
 
 from pyspark.errors.exceptions import captured
@@ -16,10 +14,6 @@ from pyspark.errors.exceptions import captured
 from iceberg_pyspark.spark.error_text import iceberg_error_in, with_class_name
 
 _ORIGINAL = "_iceberg_pyspark_original"
-
-_NOT_INSTALLED = re.compile(
-    r"(?:Cannot find catalog plugin class for catalog|PLUGIN_CLASS_NOT_FOUND)[^\n]*iceberg_pyspark"
-)
 
 
 class TaskException(captured.PythonException):
@@ -58,31 +52,6 @@ def say_our_errors_first() -> None:
 
     setattr(convert_with_our_error, _ORIGINAL, convert)
     captured.convert_exception = convert_with_our_error
-
-
-def say_how_to_install() -> None:
-    """Make pyspark's exception for a catalog of this package say what to do, where Iceberg is not
-    installed in the session.
-    """
-    convert = captured.convert_exception
-
-    @wraps(convert)
-    def convert_with_advice(e: Any) -> captured.CapturedException:
-        exception = convert(e)
-        text = exception._desc or ""
-        found = _NOT_INSTALLED.search(text)
-        if found is None:
-            return exception
-        if isinstance(exception, captured.UnknownException):
-            exception = captured.QueryExecutionException(origin=e)
-        exception._desc = (
-            f"{text}\niceberg_pyspark is not installed in this session: call "
-            "iceberg_pyspark.install(spark); for sessions that a tool makes, import "
-            "iceberg_pyspark.auto before, or set the environment variable ICEBERG_PYSPARK_AUTO=1"
-        )
-        return exception
-
-    captured.convert_exception = convert_with_advice
 
 
 def thrown_in(error: BaseException) -> Any:
