@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from iceberg_pyspark.changes.changes import AddEncryptionKey
 from iceberg_pyspark.changes.changes_json import update_to_json
 from iceberg_pyspark.spec.encryption import encryption_key
 from tests.support.encrypted_tables import files_with, key_properties, open_encrypted_catalog
+from tests.support.java_records import append_records, create_java_table, read_records
 from tests.support.oracle import Oracle
-from tests.support.rows import PlainRow, arrow_rows
+from tests.support.rows import PlainRow, arrow_rows, sorted_rows
 
+POINT = struct.pack("<BI2d", 1, 1, 30, 10)
 ENCRYPTED = {"format-version": "3", "encryption.key-id": "keyA"}
 
 
@@ -84,6 +87,50 @@ def test_our_tables(
     assert files_with(java_folder / "wh" / "d" / name, ["secret", "PAR1"]) == []
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_geometries_and_variants(
+    oracle: Oracle, ours: ice.TableCatalog, java_folder: Path, file_format: str
+) -> None:
+    """Java's generic reader and writer, since its Spark runtime knows no geometries."""
+    name = f"places_{file_format}"
+    columns = {"id": "int", "g": "geometry", "gg": "geography", "v": "variant", "z": "string"}
+    create_java_table(
+        oracle,
+        f"java_keys.d.{name}",
+        [{"name": n, "type": t} for n, t in columns.items()],
+        properties={
+            **ENCRYPTED,
+            "write.format.default": file_format,
+            "write.parquet.shred-variants": "true",
+        },
+    )
+    variants = ice.variants_from_objects([{"secret": "a", "b": [1]}, None, {"secret": 2.5}])
+    rows = [
+        {"id": i, "g": g, "gg": g, "v": v, "z": f"secret{i}"}
+        for i, (g, v) in enumerate(zip((POINT, None, POINT), variants.to_pylist(), strict=True))
+    ]
+    append_records(oracle, f"java_keys.d.{name}", rows)
+    table = ours.load_table(f"d.{name}")
+    java = table.scan().to_arrow()
+    assert [r["g"] for r in java.to_pylist()] == [r["g"] for r in rows]
+    expected = arrow_rows(java)
+    assert expected == arrow_rows(
+        pa.table(
+            {
+                **{c: [r[c] for r in rows] for c in ["id", "g", "gg"]},
+                "v": variants,
+                "z": [r["z"] for r in rows],
+            }
+        )
+    )
+    table.append(java)
+    found = read_records(oracle, f"java_keys.d.{name}")
+    assert sorted_rows(map(tuple, found)) == sorted_rows(expected * 2)
+    assert ours.load_table(f"d.{name}").verify(check_files=True).findings == ()
+    assert files_with(java_folder / "wh" / "d" / name, ["secret", "PAR1"]) == []
+
+
 def test_java_understands_the_update_of_a_key(oracle: Oracle) -> None:
     key = encryption_key("id", b"wrapped", "keyA", created_ms=7)
     text = json.dumps(update_to_json(AddEncryptionKey(key)))
@@ -109,32 +156,47 @@ def lake(oracle: Oracle, java_folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.nightly
-def test_both_change_one_table_in_spark(oracle: Oracle, java_folder: Path, lake: None) -> None:
-    theirs, ours = "java_keys.d.both", "lake.d.both"
+@pytest.mark.parametrize("shred", ["false", "true"])
+def test_both_change_one_table_in_spark(
+    oracle: Oracle, java_folder: Path, lake: None, shred: str
+) -> None:
+    name = f"both_{shred}"
+    theirs, ours = f"java_keys.d.{name}", f"lake.d.{name}"
     oracle.sql(
-        f"create table {theirs} (id bigint, v string) tblproperties('format-version'='3', "
+        f"create table {theirs} (id bigint, v string, w variant) tblproperties("
+        f"'format-version'='3', 'write.parquet.shred-variants'='{shred}', "
+        "'read.parquet.vectorization.enabled'='false', "
         "'encryption.key-id'='keyB', 'write.delete.mode'='merge-on-read', "
         "'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read')"
     )
     for number, (one, other) in enumerate([(theirs, ours), (ours, theirs)]):
         first = number * 1000
-        oracle.sql(f"insert into {one} select id, 'secret' || id from range({first}, {first + 99})")
+        oracle.sql(
+            f"insert into {one} select id, 'secret' || id, parse_json(if(id % 5 = 1, null, "
+            """concat('{"secret": ', id, ', "n": {"x": "secret"}}'))) """
+            f"from range({first}, {first + 99})"
+        )
+        oracle.sql(
+            f"""update {other} set w = parse_json('{{"secret": [{number}]}}') """
+            "where try_variant_get(w, '$.secret', 'int') % 10 = 7"
+        )
         oracle.sql(f"delete from {other} where id % 10 = 3")
         oracle.sql(f"update {one} set v = 'secret again' where id % 10 = 4")
         oracle.sql(
             f"merge into {other} a using (select explode(array(5L, {5000 + number}L)) id) b "
             "on a.id = b.id when matched then update set v = 'secret merged' "
-            "when not matched then insert (id, v) values (b.id, 'secret new')"
+            "when not matched then insert (id, v, w) values "
+            "(b.id, 'secret new', parse_json('\"secret\"'))"
         )
         assert oracle.table_rows(ours) == oracle.table_rows(theirs)
     oracle.sql(
-        "call lake.system.rewrite_data_files('d.both', options => map('rewrite-all', 'true'))"
+        f"call lake.system.rewrite_data_files('d.{name}', options => map('rewrite-all', 'true'))"
     )
-    oracle.sql("call lake.system.rewrite_manifests('d.both')")
+    oracle.sql(f"call lake.system.rewrite_manifests('d.{name}')")
     assert oracle.table_rows(ours) == oracle.table_rows(theirs)
-    oracle.sql("call java_keys.system.rewrite_data_files('d.both')")
+    oracle.sql(f"call java_keys.system.rewrite_data_files('d.{name}')")
     assert oracle.table_rows(ours) == oracle.table_rows(theirs)
-    assert files_with(java_folder / "wh" / "d" / "both", ["secret", "PAR1"]) == []
+    assert files_with(java_folder / "wh" / "d" / name, ["secret", "PAR1"]) == []
 
 
 @pytest.mark.nightly

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import load_table
-from tests.support.java_records import append_records, create_java_table
+from tests.support.java_records import append_records, create_java_table, read_records
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.nightly
@@ -67,12 +67,5 @@ def test_java_reads_our_rows(oracle: Oracle, file_format: str) -> None:
     folder = create(oracle, name, **{"write.format.default": file_format})
     table = load_table(folder)
     table.append(pa.Table.from_pylist(ROWS, schema=table.scan().to_arrow().schema))
-    generics = oracle.jvm.org.apache.iceberg.data.IcebergGenerics
-    records = generics.read(oracle.load_java_table(name)).build()
-    found = {}
-    iterator = records.iterator()
-    while iterator.hasNext():
-        record = iterator.next()
-        parts = [record.get(i) for i in range(1, 5)]
-        found[record.get(0)] = [None if p is None else bytes(p.array()) for p in parts]
+    found = {row[0]: row[1:5] for row in read_records(oracle, name)}
     assert found == {i: [v] * 4 for i, v in enumerate(VALUES)}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.arrow_schemas import VARIANT
 from iceberg_pyspark.spec.variant_encoding import comparable_of
 
 PlainRow = tuple[Any, ...]
@@ -74,6 +75,8 @@ def arrow_value(value: Any, data_type: pa.DataType) -> Any:
     """Turn one value of `to_pylist` into the common form; the type tells structs from maps."""
     if value is None:
         return None
+    if data_type == VARIANT:
+        return comparable_of(value["metadata"], value["value"])
     if pa.types.is_struct(data_type):
         return tuple(arrow_value(value[field.name], field.type) for field in data_type)
     if pa.types.is_map(data_type):
