@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
 from iceberg_pyspark.formats.puffin.deletion_vectors import (
@@ -20,6 +20,7 @@ from iceberg_pyspark.formats.puffin.deletion_vectors import (
     encode_deletion_vector,
 )
 from iceberg_pyspark.spark.native_read import deleted_rows
+from iceberg_pyspark.spark.native_read.deleted_rows import serialized_bitmaps
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from tests.amounts import FULL_WORK
@@ -170,6 +171,51 @@ def test_positions_of_64_bits(session: IcebergSession, tmp_path: Path) -> None:
     task = probe.task()
     for p in positions:
         assert [task.applyAsLong(0, q) for q in (p, p + 2)] == [1, 0], p
+
+
+@pytest.mark.parametrize("whole_stage", ["true", "false"])
+def test_broadcast_bitmaps_have_the_rows_in_any_order(
+    session: IcebergSession, whole_stage: str
+) -> None:
+    """Generated code goes forward in a bitmap, and back when a task reads an earlier split."""
+    rng = random.Random(5)
+    bitmaps = [
+        BitMap64(rng.sample(range(200_000), 9_000)),
+        BitMap64(),
+        BitMap64([*range(50, 70_000), 2**31 - 1]),
+        BitMap64([0]),
+    ]
+    bitmaps[2].run_optimize()
+    near = [p + step for b in bitmaps for p in [*b][:300] for step in (0, 1)]
+    near += [2**31 - 1, 2**31, 2**32, 2**32 + 60]
+    rows = [(rng.randrange(4), p) for p in [*near, *rng.choices(range(210_000), k=3_000)]]
+    rows += [*sorted(rows), (0, None)]
+    frame = session.spark.createDataFrame(rows, "__ice_ord int, __ice_pos bigint").coalesce(1)
+    with configured(session.spark, {"spark.sql.codegen.wholeStage": whole_stage}):
+        live = _in_no_bitmap(session, frame, bitmaps)
+        assert ("*(1)" in plan_of(live)) == (whole_stage == "true")
+        expected = [(o, p) for o, p in rows if p is None or p not in bitmaps[o]]
+        assert [tuple(r) for r in live.collect()] == expected
+
+
+def _in_no_bitmap(session: IcebergSession, frame: DataFrame, bitmaps: list[BitMap64]) -> DataFrame:
+    jvm: Any = session.spark._jvm
+    assert session.bridge is not None
+    plan = frame._jdf.queryExecution().analyzed()
+    condition = session.bridge.scans.not_in_bitmaps(plan, *serialized_bitmaps(bitmaps))
+    filtered = jvm.org.apache.spark.sql.catalyst.plans.logical.Filter(condition, plan)
+    dataset: Any = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+    return DataFrame(dataset.ofRows(session.spark._jsparkSession, filtered), session.spark)
+
+
+def test_a_probe_goes_back_to_earlier_positions(session: IcebergSession, tmp_path: Path) -> None:
+    rng = random.Random(6)
+    positions = BitMap64([*rng.sample(range(100_000), 30_000), 2**32 + 5])
+    blob = encode_deletion_vector(positions)
+    probe = vector_probe(session.spark, tmp_path / "v.puffin", [blob], [len(positions)])
+    task = probe.task()
+    for p in [*rng.choices(range(100_100), k=400), 2**32 + 5, 7, 2**32 + 6, 2**33 + 5, 8]:
+        assert bool(task.applyAsLong(0, p)) == (p in positions), p
 
 
 def test_java_decodes_and_refuses_vectors_as_python(

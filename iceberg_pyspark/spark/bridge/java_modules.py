@@ -124,6 +124,7 @@ format name are an error.
 
 _OF_ALL_DELETES = (
     "IcebergPyCachedDeletes",
+    "IcebergPyDeletedCursor",
     "IcebergPyDeletedRows",
     "IcebergPyDeleteCache",
     "IcebergPyReadFailure",

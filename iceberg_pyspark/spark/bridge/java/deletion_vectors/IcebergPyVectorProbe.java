@@ -9,7 +9,7 @@ class IcebergPyVectorProbe implements LongBinaryOperator {
   private final Map places;
   private final long[] sizes;
   private long file = -1;
-  private IcebergPyDeletionVector vector = null;
+  private IcebergPyDeletedCursor deleted = null;
   /** `broadcast` was created by `IcebergPyDeleteConditions`. */
   IcebergPyVectorProbe(Object broadcast) {
     places = (Map) ((Broadcast) broadcast).value();
@@ -18,10 +18,10 @@ class IcebergPyVectorProbe implements LongBinaryOperator {
 
   public long applyAsLong(long ordinal, long position) {
     if (ordinal != file) {
-      vector = sizes[(int) ordinal] == 0 ? null : read((int) ordinal);
+      deleted = sizes[(int) ordinal] == 0 ? null : new IcebergPyDeletedCursor(read((int) ordinal));
       file = ordinal;
     }
-    return vector != null && vector.contains(position) ? 1 : 0;
+    return deleted != null && deleted.isDeleted(position) ? 1 : 0;
   }
 
   private IcebergPyDeletionVector read(int i) {

@@ -3,21 +3,14 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.Coalesce;
-import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
-import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.ObjectType;
 
 /**
@@ -145,18 +138,14 @@ public class IcebergPyParquetScans {
 
   private static Object liveRows(Object plan, Object broadcast, boolean wide) {
     Attribute ordinal = column(plan, "__ice_ord"), position = column(plan, "__ice_pos");
-    DataType bitmap = new ObjectType(wide ? org.roaringbitmap.longlong.Roaring64NavigableMap.class
-                                          : org.roaringbitmap.RoaringBitmap.class);
     Expression all =
         invoke(new Literal(broadcast, new ObjectType(org.apache.spark.broadcast.Broadcast.class)),
             "value", new ObjectType(ArrayList.class), new Expression[0]);
-    Expression one = invoke(all, "get", bitmap, new Expression[] {ordinal});
-    Expression at = wide ? (Expression) position
-                         : (Expression) new Cast(position, IntegerType$.MODULE$,
-                               scala.Option.empty(), EvalMode.LEGACY());
-    Expression isDeleted = invoke(one, "contains", BooleanType$.MODULE$, new Expression[] {at});
-    return new Not(new Coalesce(IcebergPyBridge.seq(
-        IcebergPyBridge.list(new Object[] {isDeleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
+    if (!wide) return new IcebergPyLiveRows(all, ordinal, position);
+    Expression bitmap =
+        invoke(all, "get", new ObjectType(org.roaringbitmap.longlong.Roaring64NavigableMap.class),
+            new Expression[] {ordinal});
+    return IcebergPyLiveRows.notIn(bitmap, position);
   }
   /** Return the column of a plan with this name, or null if there is none. */
   static Attribute column(Object plan, String name) {

@@ -6,15 +6,16 @@ import org.apache.spark.broadcast.Broadcast;
 class IcebergPyPositionProbe implements LongBinaryOperator {
   private final Map places;
   private long file = -1;
-  private IcebergPyDeletedRows rows = null;
+  private IcebergPyDeletedCursor deleted = null;
   /** `broadcast` was created by `IcebergPyDeleteConditions`. */
   IcebergPyPositionProbe(Object broadcast) { places = (Map) ((Broadcast) broadcast).value(); }
 
   public long applyAsLong(long ordinal, long position) {
     if (ordinal != file) {
-      rows = new IcebergPyPositionsOfFile(places, (int) ordinal).find();
+      deleted =
+          new IcebergPyDeletedCursor(new IcebergPyPositionsOfFile(places, (int) ordinal).find());
       file = ordinal;
     }
-    return rows.contains(position) ? 1 : 0;
+    return deleted.isDeleted(position) ? 1 : 0;
   }
 }
