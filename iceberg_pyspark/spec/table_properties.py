@@ -141,6 +141,7 @@ PARQUET_DICTIONARY_SIZE = IntProperty("write.parquet.dict-size-bytes", 2_097_152
 PARQUET_PAGE_ROWS = IntProperty("write.parquet.page-row-limit", 20_000, 1)
 PARQUET_PAGE_VERSION = ChoiceProperty("write.parquet.page-version", "v1", ("v1", "v2"))
 SHRED_VARIANTS = BoolProperty("write.parquet.shred-variants", False)
+VARIANT_INFERENCE_ROWS = IntProperty("write.parquet.variant-inference-buffer-size", 100, 1)
 PARQUET_BLOOM_MAX_BYTES = IntProperty("write.parquet.bloom-filter-max-bytes", 1_048_576, 1)
 PARQUET_BLOOM_ENABLED = "write.parquet.bloom-filter-enabled.column."
 PARQUET_BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
@@ -250,7 +251,7 @@ _OTHERS: tuple[TableProperty, ...] = (
     *(HISTORY_MAX_SNAPSHOT_AGE_MS, HISTORY_MIN_SNAPSHOTS_TO_KEEP, HISTORY_MAX_REF_AGE_MS),
     *(DATA_FORMAT, DELETE_FORMAT, TARGET_FILE_SIZE),
     *(METRICS_DEFAULT, METRICS_MAX_INFERRED),
-    SHRED_VARIANTS,
+    *(SHRED_VARIANTS, VARIANT_INFERENCE_ROWS),
     *(DISTRIBUTION_MODE, FANOUT, ADVISORY_PARTITION_SIZE, NATIVE_WRITER, ACCEPT_ANY_SCHEMA),
     *(WAP_ENABLED, DELETE_GRANULARITY),
     *ROW_LEVEL_MODE.values(),

@@ -36,8 +36,8 @@ _VERSION = 1
 _SORTED = 16
 _PRIMITIVE, _SHORT_TEXT, _OBJECT, _ARRAY = range(4)
 (
-    _NULL,
-    _TRUE,
+    NULL_,
+    BOOLEAN,
     _FALSE,
     INT8,
     INT16,
@@ -58,7 +58,9 @@ _PRIMITIVE, _SHORT_TEXT, _OBJECT, _ARRAY = range(4)
     TIMESTAMP_NS,
     UUID_,
 ) = range(21)
-"""The types of primitive values."""
+"""The types of primitive values; `BOOLEAN` is that of true, which stands for both here."""
+OBJECT, ARRAY = 64, 65
+"""Other types than primitive ones, which have no numbers in the specification."""
 
 _LAYOUTS = {
     INT8: "<b",
@@ -94,7 +96,7 @@ def encode_decimal(value: Decimal, scale: int, precision: int) -> bytes:
 
 def encode_boolean(value: bool) -> bytes:
     """Return an encoded boolean."""
-    return bytes([(_TRUE if value else _FALSE) << 2])
+    return bytes([(BOOLEAN if value else _FALSE) << 2])
 
 
 def encode_text(text: str) -> bytes:
@@ -153,6 +155,16 @@ def _uint(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "little")
 
 
+def _uints(data: bytes, at: int, size: int, count: int) -> Sequence[int]:
+    if at + size * count > len(data):
+        raise IndexError("numbers reach past the end")
+    if size == 1:
+        return data[at : at + count]
+    return [
+        int.from_bytes(data[i : i + size], "little") for i in range(at, at + size * count, size)
+    ]
+
+
 def _width(largest: int) -> int:
     return max(1, (largest.bit_length() + 7) // 8)
 
@@ -168,15 +180,14 @@ def object_fields(value: bytes, names: FieldNames) -> Iterator[tuple[bytes, byte
     ids = 1 + count_size
     offsets = ids + count * id_size
     start = offsets + (count + 1) * offset_size
-    begins = [_uint(value, offsets + i * offset_size, offset_size) for i in range(count + 1)]
+    begins = _uints(value, offsets, offset_size, count + 1)
     # values may be stored in another order than fields: each value ends where the next one begins
     ends = dict(itertools.pairwise(sorted(begins)))
-    for i in range(count):
-        name = names.texts[_uint(value, ids + i * id_size, id_size)]
-        yield name, value[start + begins[i] : start + ends[begins[i]]]
+    for name, begin in zip(_uints(value, ids, id_size, count), begins, strict=False):
+        yield names.texts[name], value[start + begin : start + ends[begin]]
 
 
-def _elements(value: bytes) -> Iterator[bytes]:
+def array_elements(value: bytes) -> Iterator[bytes]:
     """Yield the encoded elements of an encoded array."""
     header = value[0] >> 2
     offset_size = (header & 3) + 1
@@ -184,9 +195,8 @@ def _elements(value: bytes) -> Iterator[bytes]:
     count = _uint(value, 1, count_size)
     offsets = 1 + count_size
     start = offsets + (count + 1) * offset_size
-    ends = [start + _uint(value, offsets + i * offset_size, offset_size) for i in range(count + 1)]
-    for a, b in itertools.pairwise(ends):
-        yield value[a:b]
+    for a, b in itertools.pairwise(_uints(value, offsets, offset_size, count + 1)):
+        yield value[start + a : start + b]
 
 
 def _offsets(values: Sequence[bytes]) -> tuple[int, bytes]:
@@ -391,13 +401,11 @@ def python_of(metadata: bytes, value: bytes) -> Any:
 
 def _decoded(value: bytes, names: FieldNames) -> Any:
     kind, header = value[0] & 3, value[0] >> 2
-    if kind == _SHORT_TEXT:
-        return _taken(value, 1, header).decode()
     if kind == _OBJECT:
         return {n.decode(): _decoded(v, names) for n, v in object_fields(value, names)}
     if kind == _ARRAY:
-        return [_decoded(v, names) for v in _elements(value)]
-    return _primitive(header, value)
+        return [_decoded(v, names) for v in array_elements(value)]
+    return _primitive(header if kind == _PRIMITIVE else TEXT, value)
 
 
 def _taken(value: bytes, start: int, size: int) -> bytes:
@@ -406,14 +414,30 @@ def _taken(value: bytes, start: int, size: int) -> bytes:
     return value[start : start + size]
 
 
-def _primitive(type_id: int, value: bytes) -> Any:
-    if type_id in (_NULL, _TRUE, _FALSE):
-        return None if type_id == _NULL else type_id == _TRUE
+def type_of(value: bytes) -> int:
+    """Return the type of an encoded value, which may be one that this module does not know."""
+    kind, header = value[0] & 3, value[0] >> 2
+    if kind == _PRIMITIVE:
+        return BOOLEAN if header == _FALSE else header
+    return TEXT if kind == _SHORT_TEXT else OBJECT if kind == _OBJECT else ARRAY
+
+
+def stored_value(value: bytes) -> Any:
+    """Return the Python object of an encoded value that is primitive.
+
+    It is a number for dates (days) and times (micro- or nanoseconds), and bytes for a UUID. Raises
+    `UnsupportedFeatureError` for an unknown type, and errors of Python for damaged bytes.
+    """
+    kind, type_id = value[0] & 3, value[0] >> 2
+    if kind == _SHORT_TEXT:
+        return _taken(value, 1, type_id).decode()
+    if type_id in (NULL_, BOOLEAN, _FALSE):
+        return None if type_id == NULL_ else type_id == BOOLEAN
     if type_id in (BINARY, TEXT):
         data = _taken(value, 5, _uint(value, 1, 4))
         return data if type_id == BINARY else data.decode()
     if type_id == UUID_:
-        return UUID(bytes=_taken(value, 1, 16))
+        return _taken(value, 1, 16)
     if (size := _DECIMAL_SIZES.get(type_id)) is not None:
         unscaled = int.from_bytes(_taken(value, 2, size), "little", signed=True)
         return decimal_of(unscaled, value[1])
@@ -424,6 +448,13 @@ def _primitive(type_id: int, value: bytes) -> Any:
             "select the other columns"
         )
     (number,) = struct.unpack_from(layout, value, 1)
+    return number
+
+
+def _primitive(type_id: int, value: bytes) -> Any:
+    number = stored_value(value)
+    if type_id == UUID_:
+        return UUID(bytes=number)
     if type_id in (TIMESTAMPTZ_NS, TIMESTAMP_NS):
         number, nanos = divmod(number, 1000)
         if nanos:
@@ -461,7 +492,7 @@ def _comparable(value: bytes, names: FieldNames) -> bytes:
         fields = sorted(object_fields(value, names))
         return _joined(b"{", [part for n, v in fields for part in (n, _comparable(v, names))])
     if kind == _ARRAY:
-        return _joined(b"[", [_comparable(v, names) for v in _elements(value)])
+        return _joined(b"[", [_comparable(v, names) for v in array_elements(value)])
     decoded = _decoded(value, names)
     if isinstance(decoded, str):
         return b"t" + decoded.encode()

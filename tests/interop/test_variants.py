@@ -21,6 +21,22 @@ VALUES = """
         '"n":{"it''s":', id / 4, ',"mix":', if(id = 2, '"q"', '1'), '},"l":[', id, ',"e"],',
         '"long text":"', repeat('é', 20), id, '"}')) END v, concat('z', id) z FROM range(12)"""
 ROWS = "SELECT id, to_json(v), z FROM {table} ORDER BY id"
+TYPED = """
+    SELECT id, to_variant_object(named_struct('b', id > 1,
+        'i', CAST(id AS INT), 'd', DATE '1960-02-03', 't', TIMESTAMP '2001-02-03 04:05:06.7',
+        'n', TIMESTAMP_NTZ '2001-02-03 04:05:06.7', 'f', CAST(-0.0 AS FLOAT), 'g',
+        CAST(id AS DOUBLE), 'c', CAST(-1.25 AS DECIMAL(5, 2)), 'e',
+        CAST(12345678901.5 AS DECIMAL(18, 1)),
+        'h', CAST(-1 AS DECIMAL(38, 3)), 'x', X'00ff')) v, 'z' z FROM range(4)"""
+SHREDDED = {
+    "mixed": VALUES,
+    "typed": TYPED,
+    "alone": "SELECT id, parse_json(concat('\"t', id, '\"')) v, 'z' z FROM range(3)",
+    "lists": "SELECT id, parse_json(concat('[[', id, '], []]')) v, 'z' z FROM range(3)",
+    "objects": "SELECT id, parse_json(if(id = 2, '{}', "
+    """'{"a": {"b": [{"c": 7}]}, "n": null}')) v, 'z' z FROM range(4)""",
+    "nulls": "SELECT id, CAST(NULL AS VARIANT) v, 'z' z FROM range(3)",
+}
 STATEMENTS = (
     "INSERT INTO {table} " + VALUES,
     "INSERT INTO {table} VALUES (100, NULL, NULL), (101, parse_json('[]'), 'q')",
@@ -87,20 +103,37 @@ def test_java_reads_what_is_written_without_spark(lake: Oracle, file_format: str
     assert variants_to_objects(column) == [[1]]
 
 
+def test_what_python_shreds_is_what_java_shreds(lake: Oracle) -> None:
+    """The same rows get the same typed columns and bounds, and all readers read both files."""
+    columns, shred = "id BIGINT, v VARIANT, z STRING", {"write__parquet__shred_variants": "true"}
+    shred["read__parquet__vectorization__enabled"] = "false"
+    for name, values in SHREDDED.items():
+        java, ours = f"variants.{name}_javas", f"variants.{name}_ours"
+        for table in (java, ours):
+            create(lake, table, columns, **shred)
+        one_file = f"SELECT /*+ COALESCE(1) */ * FROM ({values})"
+        lake.sql(f"INSERT INTO java_hadoop.{java} {one_file}")
+        theirs, table = (
+            load_table(str(lake.warehouse.joinpath(*n.split(".")))) for n in (java, ours)
+        )
+        table.append(theirs.scan().to_arrow())
+        [one], [other] = (t.refresh().inspect.files().to_pylist() for t in (theirs, table))
+        schemas = [pq.read_schema(f["file_path"].removeprefix("file:")) for f in (one, other)]
+        assert schemas[0].field("v").type == schemas[1].field("v").type, name
+        for kind in ("lower_bounds", "upper_bounds", "value_counts", "null_value_counts"):
+            assert dict(other[kind]) == dict(one[kind]), (name, kind)
+        rows = lake.sql(ROWS.format(table=f"java_hadoop.{java}")).collect()
+        for reader in (f"java_hadoop.{ours}", f"lake.{ours}", f"lake.{java}"):
+            assert lake.sql(ROWS.format(table=reader)).collect() == rows, (name, reader)
+
+
 def test_bounds_of_shredded_fields_are_javas(lake: Oracle) -> None:
     """Java's files and its own bounds of them are the witness of ours."""
     name = "variants.bounds"
     columns = "id BIGINT, v VARIANT, z STRING"
     create(lake, name, columns, write__parquet__shred_variants="true")
     lake.sql(f"INSERT INTO java_hadoop.{name} {VALUES}")
-    lake.sql(
-        f"INSERT INTO java_hadoop.{name} SELECT id, to_variant_object(named_struct('b', id > 1, "
-        "'i', CAST(id AS INT), 'd', DATE '1960-02-03', 't', TIMESTAMP '2001-02-03 04:05:06.7', "
-        "'n', TIMESTAMP_NTZ '2001-02-03 04:05:06.7', 'f', CAST(-0.0 AS FLOAT), 'g', "
-        "CAST(id AS DOUBLE), 'c', CAST(-1.25 AS DECIMAL(5, 2)), 'e', "
-        "CAST(12345678901.5 AS DECIMAL(18, 1)), "
-        "'h', CAST(-1 AS DECIMAL(38, 3)), 'x', X'00ff')), 'z' FROM range(4)"
-    )
+    lake.sql(f"INSERT INTO java_hadoop.{name} {TYPED}")
     table = load_table(str(lake.warehouse.joinpath(*name.split("."))))
     files = table.inspect.files().to_pylist()
     keys = set()

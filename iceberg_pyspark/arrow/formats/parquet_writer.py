@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -22,6 +22,12 @@ from iceberg_pyspark.arrow.arrays import children_of, with_children, without_hid
 from iceberg_pyspark.arrow.arrow_schemas import file_schema, is_annotated, stored_schema
 from iceberg_pyspark.arrow.formats.data_file_formats import discard_file
 from iceberg_pyspark.arrow.formats.parquet_encryption import encryption_properties
+from iceberg_pyspark.arrow.formats.shredded_variants import (
+    column_shredding,
+    shredded_array,
+    shredded_type,
+    typed_paths,
+)
 from iceberg_pyspark.formats.encoding.parquet_annotations import VARIANT, annotated_end, geography
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.property_types import (
@@ -45,6 +51,8 @@ from iceberg_pyspark.spec.table_properties import (
     PARQUET_PAGE_SIZE,
     PARQUET_PAGE_VERSION,
     PARQUET_STATISTICS,
+    SHRED_VARIANTS,
+    VARIANT_INFERENCE_ROWS,
 )
 from iceberg_pyspark.spec.types import (
     BooleanType,
@@ -56,6 +64,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     VariantType,
 )
+from iceberg_pyspark.spec.variant_shredding import Shredding
 from iceberg_pyspark.storage.encryption.encrypted_io import keyed_output
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -82,15 +91,22 @@ class ColumnOptions:
     without_statistics: frozenset[str]
     without_dictionary: frozenset[str]
 
-    def writer_arguments(self) -> dict[str, Any]:
-        """Return the settings as keyword arguments of `pyarrow.parquet.ParquetWriter`."""
+    def writer_arguments(self, typed_paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """Return the settings as keyword arguments of `pyarrow.parquet.ParquetWriter`.
+
+        `typed_paths` are those that shredded variants have in addition, by the path of their
+        `value`, whose settings they share.
+        """
         options: dict[str, Any] = {}
+
+        def paths_without(exceptions: frozenset[str]) -> list[str]:
+            paths = (p for p in self.paths if p not in exceptions)
+            return [path for p in paths for path in (p, *typed_paths.get(p, ()))]
+
         if self.without_statistics:
-            options["write_statistics"] = [
-                p for p in self.paths if p not in self.without_statistics
-            ]
+            options["write_statistics"] = paths_without(self.without_statistics)
         if self.without_dictionary:
-            options["use_dictionary"] = [p for p in self.paths if p not in self.without_dictionary]
+            options["use_dictionary"] = paths_without(self.without_dictionary)
         if self.bloom_filters and WRITES_BLOOM_FILTERS:
             options["bloom_filter_options"] = {
                 path: {"ndv": b.ndv, "fpp": b.fpp} for path, b in self.bloom_filters.items()
@@ -202,6 +218,8 @@ class ParquetOptions:
     dictionary_size: int
     page_rows: int = PARQUET_PAGE_ROWS.default
     page_version: str = "1.0"
+    rows_for_shredding: int = 0
+    """The number of first rows by which variants are shredded; 0: they are stored whole."""
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ParquetOptions:
@@ -220,6 +238,9 @@ class ParquetOptions:
             dictionary_size=PARQUET_DICTIONARY_SIZE.of(properties),
             page_rows=PARQUET_PAGE_ROWS.of(properties),
             page_version=_PAGE_VERSIONS[PARQUET_PAGE_VERSION.of(properties)],
+            rows_for_shredding=(
+                VARIANT_INFERENCE_ROWS.of(properties) if SHRED_VARIANTS.of(properties) else 0
+            ),
         )
 
 
@@ -246,40 +267,64 @@ class ParquetFile:
     ) -> None:
         self.location = location
         self._io = io
+        self._options = options
+        self._columns = columns
         self._schema = file_schema(schema)
+        stored_fields = stored_schema(schema).fields
         self._with_required_below = [
-            (i, f) for i, f in enumerate(stored_schema(schema).fields) if _has_required_parts(f)
+            (i, f) for i, f in enumerate(stored_fields) if _has_required_parts(f)
         ]
+        self._variants = [
+            i
+            for i, f in enumerate(stored_fields)
+            if options.rows_for_shredding and isinstance(f.type, VariantType)
+        ]
+        self._shreddings: dict[int, Shredding] = {}
         self._footers: list[pq.FileMetaData] = []
         self._stream, self._key = keyed_output(io, location)
         # an encrypted footer cannot be changed
         logical_types = _logical_types(schema) if self._key is None else {}
         self._end = _EndOfFile(self._stream, logical_types)
-        try:
-            self._writer = pq.ParquetWriter(
-                self._end,
-                self._schema,
-                compression=options.codec,
-                compression_level=options.level,
-                data_page_size=options.page_size,
-                dictionary_pagesize_limit=options.dictionary_size,
-                data_page_version=options.page_version,
-                store_schema=False,
-                store_decimal_as_integer=True,
-                write_page_index=True,
-                write_page_checksum=True,
-                metadata_collector=self._footers,
-                **encryption_properties(self._key),
-                **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
-                **({} if columns is None else columns.writer_arguments()),
-            )
-            self._writer.add_key_value_metadata(
-                # the same key as in Java's files
-                {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
-            )
-        except BaseException:
-            discard_file(self._stream, io, location)
-            raise
+        # the same key as in Java's files
+        self._key_value_metadata = {
+            "iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))
+        }
+        self._writer: pq.ParquetWriter | None = None
+        if not self._variants:
+            try:
+                self._writer = self._opened_writer()
+            except BaseException:
+                discard_file(self._stream, io, location)
+                raise
+
+    def _opened_writer(self) -> pq.ParquetWriter:
+        """Return a new writer, for which the file's schema must be known."""
+        options = self._options
+        fields = [self._schema.field(i) for i in range(len(self._schema))]
+        paths: dict[str, Sequence[str]] = {}
+        for i, shredding in self._shreddings.items():
+            paths[f"{fields[i].name}.value"] = [*typed_paths(shredding, fields[i].name)]
+            fields[i] = fields[i].with_type(shredded_type(shredding))
+        self._schema = pa.schema(fields)
+        writer = pq.ParquetWriter(
+            self._end,
+            self._schema,
+            compression=options.codec,
+            compression_level=options.level,
+            data_page_size=options.page_size,
+            dictionary_pagesize_limit=options.dictionary_size,
+            data_page_version=options.page_version,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_index=True,
+            write_page_checksum=True,
+            metadata_collector=self._footers,
+            **encryption_properties(self._key),
+            **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
+            **({} if self._columns is None else self._columns.writer_arguments(paths)),
+        )
+        writer.add_key_value_metadata(self._key_value_metadata)
+        return writer
 
     @property
     def written_bytes(self) -> int:
@@ -296,10 +341,23 @@ class ParquetFile:
         for i, f in self._with_required_below:
             chunks = [_without_nulls(a, f) for a in rows.column(i).chunks]
             rows = rows.set_column(i, rows.field(i), pa.chunked_array(chunks, rows.field(i).type))
+        if self._writer is None:
+            for i in self._variants:
+                name, count = rows.field(i).name, self._options.rows_for_shredding
+                if (shredding := column_shredding(rows.column(i), count, name)) is not None:
+                    self._shreddings[i] = shredding
+            self._writer = self._opened_writer()
+        for i, shredding in self._shreddings.items():
+            name, type_ = rows.field(i).name, self._schema.field(i).type
+            chunks = [shredded_array(a, shredding, name) for a in rows.column(i).chunks]
+            rows = rows.set_column(
+                i, rows.field(i).with_type(type_), pa.chunked_array(chunks, type_)
+            )
         self._writer.write_table(rows.cast(self._schema), row_group_size=max(rows.num_rows, 1))
 
     def close(self) -> WrittenFile:
         """Write the footer and publish the file."""
+        self._writer = self._writer or self._opened_writer()
         self._end.begins = True
         self._writer.close()
         self._end.finish()
@@ -311,7 +369,8 @@ class ParquetFile:
     def abort(self) -> None:
         """Close the file without publishing it, and remove its remains."""
         # otherwise the writer's finalizer would write a footer to the closed stream
-        self._writer.is_open = False
+        if self._writer is not None:
+            self._writer.is_open = False
         discard_file(self._stream, self._io, self.location)
 
 

@@ -7,7 +7,6 @@ whole values. The field names of a value stay those of its metadata.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +24,6 @@ from iceberg_pyspark.spec.variant_encoding import (
     encode_object,
     object_fields,
 )
-
-_EPOCH = dt.date(1970, 1, 1)
 
 
 def check_variant(stored_type: pa.DataType, where: str) -> None:
@@ -68,6 +65,7 @@ def _plain(type_: pa.DataType) -> pa.StructType:
 
 def _whole_values(array: pa.StructArray) -> pa.Array:
     merger = _VariantMerger.of(array.type, "a variant")
+    array = array.cast(_with_numbers(array.type))
     names: dict[bytes, FieldNames] = {}
     values: list[bytes | None] = []
     for row in array.to_pylist():
@@ -136,22 +134,24 @@ def _array_of(element: _VariantMerger) -> Callable[[Any, bytes | None, FieldName
 
 
 def _primitive_of(type_: pa.DataType, where: str) -> Encode:
-    """Return the encoder of a typed column's Python objects."""
+    """Return the encoder of a typed column's values, as `_with_numbers` has them."""
     encode = value_encoder(type_)
     if encode is None:
         raise UnsupportedFeatureError(
             f"{where} is shredded into a column of type {type_}, which cannot be read; select the "
             "other columns"
         )
-    if pa.types.is_date32(type_):
-        return lambda value: encode((value - _EPOCH).days)
-    if pa.types.is_timestamp(type_):
-        return lambda value: encode(_micros(value))
-    if isinstance(type_, pa.UuidType):
-        return lambda value: encode(value.bytes)
     return encode
 
 
-def _micros(value: dt.datetime) -> int:
-    start = dt.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else dt.timezone.utc)
-    return (value - start) // dt.timedelta(microseconds=1)
+def _with_numbers(type_: pa.DataType) -> pa.DataType:
+    """Return the type with numbers instead of dates and times, and with the bytes of UUIDs."""
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_with_numbers(f.type)) for f in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_with_numbers(type_.value_type)))
+    if pa.types.is_date32(type_):
+        return pa.int32()
+    if pa.types.is_timestamp(type_) or pa.types.is_time64(type_):
+        return pa.int64()
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_

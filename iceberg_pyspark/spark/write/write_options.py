@@ -31,6 +31,7 @@ from iceberg_pyspark.spec.table_properties import (
     NATIVE_WRITER,
     SHRED_VARIANTS,
     TARGET_FILE_SIZE,
+    VARIANT_INFERENCE_ROWS,
     check_set_properties,
 )
 
@@ -48,6 +49,7 @@ PROPERTY_BY_OPTION: Mapping[str, TableProperty] = {
     "native-writer-enabled": NATIVE_WRITER,
     "advisory-partition-size": ADVISORY_PARTITION_SIZE,
     "shred-variants": SHRED_VARIANTS,
+    "variant-inference-buffer-size": VARIANT_INFERENCE_ROWS,
 }
 """Options that override a table property for one write."""
 
@@ -73,6 +75,8 @@ _OF_BOTH = {
     "target-file-size-bytes",
     "write-format",
     "native-writer-enabled",
+    "shred-variants",
+    "variant-inference-buffer-size",
 }
 OPTIONS: Mapping[Way, frozenset[str]] = {
     "portable": frozenset(
@@ -96,12 +100,11 @@ PREFIXES: Mapping[Way, tuple[str, ...]] = {
 _WITHOUT_EFFECT_ON_ANY = {
     "check-ordering",  # columns are found by name
     "check-nullability",  # a null in a required column is always refused
-    # Writes make no delete files and no streams, and Spark's writer infers the shredding itself.
+    # Writes make no delete files and no streams.
     "delete-format",
     "delete-granularity",
     "target-delete-file-size-bytes",
     "use-merge-append-for-streaming",
-    "variant-inference-buffer-size",
 }
 WITHOUT_EFFECT: Mapping[Way, frozenset[str]] = {
     # A portable task always fans out.

@@ -212,3 +212,26 @@ def test_java_reads_a_copy_with_rewritten_paths(
     for row in java.sql(f"SELECT file_path FROM java_sql.{copy}.all_files").collect():
         assert row[0].startswith(f"file:{tmp_path}/copy/")
     assert_read_alike(java, f"java_sql.{copy}", through_spark=False)
+
+
+def test_variants_whole_and_shredded(java: Oracle) -> None:
+    name = "java_sql.version_4.variants"
+    java.sql(
+        f"CREATE TABLE {name} (id BIGINT, v VARIANT, z STRING) USING iceberg "
+        f"LOCATION 'file:{java.sql_warehouse}/version_4/variants' TBLPROPERTIES ("
+        "'format-version' = '4', 'write.delete.mode' = 'merge-on-read', "
+        "'read.parquet.vectorization.enabled' = 'false')"
+    )
+    for shred in ("false", "true"):
+        java.sql(
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('write.parquet.shred-variants' = '{shred}')"
+        )
+        java.sql(
+            f"""INSERT INTO {name} SELECT id, parse_json(concat('{{"a": ', id, ', "s": [1]}}')), """
+            "concat('z', id) FROM range(0, 9, 1, 1)"
+        )
+    java.sql(f"DELETE FROM {name} WHERE try_variant_get(v, '$.a', 'int') % 3 = 1")
+    assert len(assert_read_alike(java, name)) == 12
+    table = our_table(java, name)
+    assert table.scan("variant_field(v, '$.a', 'int') = 3").count() == 2
+    assert len(list(table.scan("variant_field(v, '$.a', 'int') > 8").plan_files())) == 1

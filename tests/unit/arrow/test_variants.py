@@ -171,6 +171,6 @@ def test_types_that_pyspark_cannot_decode_have_the_bytes_of_the_encoding() -> No
 def test_malformed_variant_is_refused_by_name() -> None:
     with pytest.raises(InvalidMetadataError, match=r"f: column 'v' is stored as .*a variant"):
         check_variant(pa.struct(GROUP), "f: column 'v'")
-    odd = pa.struct([("metadata", pa.binary()), ("typed_value", pa.timestamp("ns"))])
+    odd = pa.struct([("metadata", pa.binary()), ("typed_value", pa.timestamp("ms"))])
     with pytest.raises(UnsupportedFeatureError, match="column 'v' is shredded into a column of"):
         check_variant(odd, "f: column 'v'")

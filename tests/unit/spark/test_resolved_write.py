@@ -124,6 +124,7 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"merge-schema": "maybe"}, "true or false"),
         ({"write-format": "csv"}, "'csv' is none of parquet, orc, avro"),
         ({"shred-variants": "maybe"}, "shred-variants"),
+        ({"variant-inference-buffer-size": "0"}, "variant-inference-buffer-size"),
         ({"output-sort-order-id": "a"}, "is a whole number"),
         ({"validate-from-snapshot-id": "a"}, "is a whole number"),
     ],
@@ -172,6 +173,7 @@ def test_every_option_of_javas_writes_is_known() -> None:
     assert settings.properties["write.orc.compression-codec"] == "zstd"
     assert settings.properties["write.orc.compression-strategy"] == "speed"
     assert settings.properties["write.parquet.shred-variants"] == "true"
+    assert settings.properties["write.parquet.variant-inference-buffer-size"] == "7"
     assert (parsed.spec_id, parsed.sort_order_id, parsed.validates_from) == (1, 1, 5)
 
 
