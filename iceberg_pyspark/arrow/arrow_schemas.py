@@ -210,6 +210,30 @@ def is_binary_like(type_: pa.DataType) -> bool:
     return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_binary_view(type_))
 
 
+def takable_type(type_: pa.DataType) -> pa.DataType:
+    """Return a type with the same values, of which Arrow can take single rows."""
+    types = pa.types
+    if types.is_run_end_encoded(type_):
+        return takable_type(type_.value_type)
+    if types.is_string_view(type_):
+        return pa.large_string()
+    if types.is_binary_view(type_):
+        return pa.large_binary()
+    if types.is_dictionary(type_):
+        value = takable_type(type_.value_type)
+        return type_ if value == type_.value_type else value
+    if types.is_struct(type_):
+        return pa.struct([f.with_type(takable_type(f.type)) for f in type_])
+    if types.is_map(type_):
+        return pa.map_(
+            takable_type(type_.key_type), type_.item_field.with_type(takable_type(type_.item_type))
+        )
+    if types.is_list(type_) or types.is_large_list(type_):
+        field = type_.value_field.with_type(takable_type(type_.value_type))
+        return pa.list_(field) if types.is_list(type_) else pa.large_list(field)
+    return type_
+
+
 class _Ids:
     """A converter of Arrow fields that reads or assigns field ids in Java's order."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrow_schemas import takable_type
 from iceberg_pyspark.errors import InvalidRequestError
 
 
@@ -90,7 +91,7 @@ class KeptRows:
     def __init__(self, rows: Rows, default_schema: pa.Schema) -> None:
         schema, batches = batches_of(rows)
         self._given_schema = default_schema if schema is None else schema
-        self.schema = pa.schema([f.with_type(_takable(f.type)) for f in self._given_schema])
+        self.schema = pa.schema([f.with_type(takable_type(f.type)) for f in self._given_schema])
         self._batches: list[pa.RecordBatch] = []
         is_in_memory = isinstance(rows, pa.Table | pa.RecordBatch)
         self._keep(batches, None if is_in_memory else _MEMORY_BYTES)
@@ -164,27 +165,3 @@ class KeptRows:
 
 def _describe(schema: pa.Schema) -> str:
     return ", ".join(f"{f.name} {f.type}" for f in schema)
-
-
-def _takable(type_: pa.DataType) -> pa.DataType:
-    """Return a type with the same values, of which Arrow can take single rows."""
-    types = pa.types
-    if types.is_run_end_encoded(type_):
-        return _takable(type_.value_type)
-    if types.is_string_view(type_):
-        return pa.large_string()
-    if types.is_binary_view(type_):
-        return pa.large_binary()
-    if types.is_dictionary(type_):
-        value = _takable(type_.value_type)
-        return type_ if value == type_.value_type else value
-    if types.is_struct(type_):
-        return pa.struct([f.with_type(_takable(f.type)) for f in type_])
-    if types.is_map(type_):
-        return pa.map_(
-            _takable(type_.key_type), type_.item_field.with_type(_takable(type_.item_type))
-        )
-    if types.is_list(type_) or types.is_large_list(type_):
-        field = type_.value_field.with_type(_takable(type_.value_type))
-        return pa.list_(field) if types.is_list(type_) else pa.large_list(field)
-    return type_

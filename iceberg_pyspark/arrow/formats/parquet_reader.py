@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.arrow.arrow_schemas import takable_type
 from iceberg_pyspark.arrow.column_metrics import first_byte
 from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
@@ -116,6 +117,7 @@ class ParquetFileReader(DataFileReader):
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(self.metadata, groups, columns)
+        decodes = bool(dictionaries) or any(takable_type(f.type) != f.type for f in self.schema)
         for row_groups, position in runs:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
@@ -123,7 +125,7 @@ class ParquetFileReader(DataFileReader):
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
-                    yield position, _decoded(batch) if dictionaries else batch
+                    yield position, _decoded(batch) if decodes else batch
                     position += batch.num_rows
 
     def _repeated_texts(self, groups: list[pq.RowGroupMetaData], columns: list[int]) -> list[str]:
@@ -188,10 +190,18 @@ def _values(chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with dictionaries as plain columns."""
+    """Return the batch with dictionaries as plain columns, and with no views of texts.
+
+    Arrow takes no single rows of views, which a file may ask for by the Arrow schema in its footer.
+    """
     for i, column in enumerate(batch.columns):
         if isinstance(column, pa.DictionaryArray):
-            batch = batch.set_column(i, batch.field(i).name, column.dictionary_decode())
+            column = column.dictionary_decode()
+        type_ = takable_type(column.type)
+        if column.type != type_:
+            column = column.cast(type_)
+        if column.type != batch.field(i).type:
+            batch = batch.set_column(i, batch.field(i).name, column)
     return batch
 
 
