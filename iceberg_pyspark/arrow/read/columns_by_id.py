@@ -68,8 +68,11 @@ def _only(field_id: int, schemas: Sequence[Schema], location: str) -> NestedFiel
     older = sorted(schemas[1:], key=lambda s: s.schema_id, reverse=True)
     for schema in (*schemas[:1], *older):
         if field_id in schema.field_by_id:
-            (field,) = prune_fields(schema.as_struct, {field_id}).fields
-            return _optional(field)
+            top = field_id
+            while (parent := schema.parent_by_id.get(top)) is not None:
+                top = parent
+            column = StructType((schema.field_by_id[top],))
+            return _optional(prune_fields(column, {field_id}).fields[0])
     raise InvalidMetadataError(f"{location}: no schema of the table has field id {field_id}")
 
 

@@ -274,6 +274,8 @@ class FileChecks:
     io: FileIO
     report: Report
     checked_keys: set[int] = field(default_factory=set)
+    checked_manifests: set[int] = field(default_factory=set)
+    """The hashes of manifests with all values of their list: as many snapshots share them."""
 
     def check(
         self, snapshot_id: int, manifests: Iterable[ManifestFile], read: ReadLive, files: Files
@@ -288,6 +290,9 @@ class FileChecks:
             return int(records[at]) if at < len(ids) and ids[at] == id_of(path) else None
 
         for manifest in manifests:
+            if hash(manifest) in self.checked_manifests:
+                continue
+            self.checked_manifests.add(hash(manifest))
             for rows in self._new_rows(manifest, read):
                 most = [records_of(row["referenced_data_file"] or "") for row in rows]
                 problem_lists = threaded_map(self._problems, list(zip(rows, most, strict=True)))

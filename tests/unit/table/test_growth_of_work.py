@@ -213,6 +213,13 @@ def select_wide(size: int) -> Action:
     return lambda: table.scan(columns=[f"c{i}" for i in range(size)]).to_arrow()
 
 
+def filter_wide(size: int) -> Action:
+    table = new_table(wide_schema(size))
+    table.append(wide_rows(size))
+    condition = " AND ".join(f"c{i} > 0" for i in range(size))
+    return lambda: table.scan(condition).to_arrow()
+
+
 def describe_wide(size: int) -> Action:
     table = new_table(wide_schema(size))
     return lambda: repr(table)
@@ -405,6 +412,7 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: append": (append_wide, 40),
     "columns: read": (read_wide, 40),
     "columns: select": (select_wide, 40),
+    "columns: filter": (filter_wide, 40),
     "columns: find": (find_wide, 100),
     "columns: find by name": (find_by_name, 100),
     "columns: repr": (describe_wide, 40),
@@ -425,6 +433,7 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "snapshots: history": (of_snapshots(lambda t: t.inspect.history()), 8),
     "snapshots: snapshots": (of_snapshots(lambda t: t.inspect.snapshots()), 8),
     "snapshots: manifests": (of_snapshots(lambda t: t.inspect.manifests()), 8),
+    "snapshots: verify": (of_snapshots(lambda t: t.verify(check_files=True)), 8),
     "snapshots: expire": (
         of_snapshots(
             lambda t: t.maintenance().expire_snapshots(older_than=2**60, retain_last=1),
