@@ -44,7 +44,7 @@ def matching_partitions(table: pa.Table, predicate: predicates.Predicate) -> Mas
     partition = table["partition"].combine_chunks()
     columns = {int(f.name): partition.field(i) for i, f in enumerate(partition.type)}
     result = _evaluate(push_not(predicate), columns, rows)
-    return _is_true(result)
+    return is_true(result)
 
 
 def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
@@ -222,7 +222,8 @@ class ColumnRanges:
     Bounds and counts that contradict each other are unknown.
 
     `lower` and `upper` bound the values that are neither null nor NaN; a null bound is unknown. The
-    masks tell whether a file may have such values, nulls and NaNs.
+    masks tell whether a file may have such values, nulls and NaNs; `most_nulls` and `most_nans` are
+    their greatest possible numbers.
     """
 
     def __init__(self, table: pa.Table, column: predicates.BoundColumn) -> None:
@@ -233,10 +234,10 @@ class ColumnRanges:
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
         # bounds that are wrong still say that there is a value
         has_no_bound = mask_of(pc.is_null(self.lower)) & mask_of(pc.is_null(self.upper))
-        is_inverted = _is_true(pc.greater(self.lower, self.upper))
+        is_inverted = is_true(pc.greater(self.lower, self.upper))
         if isinstance(column.type, UUIDType) and is_inverted.any():
             keys = java_uuid_keys(self.lower), java_uuid_keys(self.upper)
-            is_inverted &= _is_true(pc.greater(*keys))
+            is_inverted &= is_true(pc.greater(*keys))
         if is_inverted.any():
             # one of the bounds is wrong, and nobody knows which
             self.lower, self.upper = (
@@ -259,7 +260,10 @@ class ColumnRanges:
         )
         is_complete = has_values & (values == limits) & has_no_bound
         # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
-        self.may_be_null = ~has_nulls | (nulls != 0) | (has_values & (values != limits))
+        is_counted = has_nulls & ~(has_values & (values != limits))
+        self.may_be_null = ~is_counted | (nulls != 0)
+        self.most_nulls = np.where(is_counted, nulls, limits)
+        self.most_nans = np.where(has_nans, nans, limits)
         self.may_be_nan = (~has_nans | (nans != 0)) & ~(is_complete & has_nulls & (nulls == values))
         self.may_be_value = ~(is_complete & (nulls == values - nans))
 
@@ -325,7 +329,7 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa
                 pc.starts_with(lower, pattern=leaf.literal),
                 pc.starts_with(upper, pattern=leaf.literal),
             )
-            return ~_is_true(both)
+            return ~is_true(both)
         case "intersects" | "not_intersects":
             # `MetricsFilter` compares boxes before it decodes bounds
             return np.ones(rows, np.bool_)
@@ -350,7 +354,7 @@ def possible(condition: pa.Array) -> Mask:
     return mask_of(_fill_nulls(condition, True))
 
 
-def _is_true(condition: pa.Array) -> Mask:
+def is_true(condition: pa.Array) -> Mask:
     """Return True where the condition is true, False where the condition is unknown."""
     return mask_of(_fill_nulls(condition, False))
 

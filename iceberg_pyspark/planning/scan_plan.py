@@ -147,6 +147,17 @@ class PlannedFiles:
             satisfies_filter=self.satisfies_filter[:count],
         )
 
+    def only(self, mask: Mask) -> PlannedFiles:
+        """Return only the files of a mask."""
+        new_rows = {int(row): i for i, row in enumerate(np.flatnonzero(mask))}
+        return replace(
+            self,
+            entries=self.entries.filter(pa.array(mask)),
+            satisfies_filter=self.satisfies_filter[mask],
+            deletes={new_rows[i]: d for i, d in self.deletes.items() if i in new_rows},
+            residuals={new_rows[i]: r for i, r in self.residuals.items() if i in new_rows},
+        )
+
 
 class Plan(Protocol):
     """The files that one scan must read; computed during iteration, which is possible once."""

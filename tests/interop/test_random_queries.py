@@ -98,9 +98,12 @@ class Queries:
             return f"SELECT {by}, {self._aggregates('a')}{text} GROUP BY {by}"
         query = f"SELECT {', '.join(select_list)}{text}"
         if kind == "first":
-            ordered = ", ".join(str(i + 1) for i in range(len(select_list)))
+            ordered = ", ".join(f"{i + 1}{self._order()}" for i in range(len(select_list)))
             query += f" ORDER BY {ordered} LIMIT {self._choose.choice([1, 3, 20])}"
         return query
+
+    def _order(self) -> str:
+        return self._choose.choice(["", " DESC", " NULLS LAST", " DESC NULLS FIRST"])
 
     def _table(self) -> str:
         return "{place}" + self._choose.choice(TABLES)

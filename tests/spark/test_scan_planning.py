@@ -442,6 +442,58 @@ def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
     assert len(spark.sql("select id from planned.db.limited limit 10").collect()) == 10
 
 
+TOP_ROWS = (
+    # a query, and how many of the seven files it reads
+    ("select id from {t} order by id desc limit 5", 1),
+    ("select id + 1, id as n from {t} where id >= 0 order by n desc, g limit 100", 1),
+    ("select * from {t} where id < 450 order by id desc limit 5", 2),
+    ("select x from {t} order by x nulls last limit 5", 1),
+    ("select x from {t} order by x limit 5", 4),
+    ("select x from {t} order by x desc limit 5", 3),
+    ("select x from {t} order by x desc nulls first limit 5", 6),
+    ("select t from {t} order by t limit 3 offset 2", 1),
+    ("select s from {t} order by s desc limit 5", 1),
+    ("select id from {t} where g = 2 order by id desc limit 5", 7),
+    ("select id from {t} order by id % 10, id limit 5", 7),
+    ("select g, max(id) from {t} group by g order by 2 limit 1", 7),
+    ("select id from (select * from {t} order by id desc limit 90) order by id limit 5", 1),
+)
+
+
+@pytest.fixture(scope="module")
+def ranges(session: IcebergSession) -> str:
+    """Return the name of a table of seven files of 100 numbers, whose rows `ranges_plain` has.
+
+    Of x, every third file has nulls only, and two others have a NaN.
+    """
+    name = "planned.db.ranges"
+    columns = "id bigint, g int, s string, t timestamp_ntz, x double"
+    session.spark.sql(f"create table {name} ({columns})")
+    parts = []
+    for start in range(0, 700, 100):
+        ids = range(start, start + 100)
+        x = [None if start % 300 == 0 else float(i) for i in ids]
+        if start in (100, 400):
+            x[-1] = float("nan")
+        hours = [datetime(2024, 1, 1) + timedelta(hours=i) for i in ids]
+        part = rows(ids).set_column(2, "s", [[f"{i:03}, and a text" for i in ids]])
+        part = part.set_column(3, "t", pa.array(hours, pa.timestamp("us")))
+        parts.append(part.append_column("x", pa.array(x, pa.float64())))
+        session.table(name).append(parts[-1])
+    session.spark.createDataFrame(pa.concat_tables(parts)).createOrReplaceTempView("ranges_plain")
+    return name
+
+
+@pytest.mark.parametrize(("query", "files"), TOP_ROWS)
+def test_the_first_rows_of_an_order_are_read_from_few_files(
+    session: IcebergSession, ranges: str, query: str, files: int
+) -> None:
+    ours = session.spark.sql(query.format(t=ranges))
+    plain = session.spark.sql(query.format(t="ranges_plain"))
+    assert str(ours.collect()) == str(plain.collect())
+    assert number(ours, "resultDataFiles") == files
+
+
 def read_schema(plan: str) -> str:
     (result,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
     return str(result)

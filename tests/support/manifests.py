@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from iceberg_pyspark.formats.manifest_lists import write_manifest_list
 from iceberg_pyspark.formats.manifest_writer import write_manifest
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -110,3 +113,15 @@ def listed(
         first_row_id=first_row_id,
     )
     return manifest_list.manifests[0]
+
+
+def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
+    """Return the columns of an entry table that a filter on one field needs."""
+    columns: dict[str, Any] = {
+        "record_count": pa.array([f.record_count for f in files], pa.int64())
+    }
+    for metric in FILTER_METRICS:
+        type_ = pa.binary() if metric.endswith("bounds") else pa.int64()
+        column = [(getattr(f, metric) or {}).get(field_id) for f in files]
+        columns[metric_column(metric, field_id)] = pa.array(column, type_)
+    return pa.table(columns)

@@ -6,28 +6,19 @@ format with the same constants. Only files with deletes need the conditions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from time import monotonic
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
 from iceberg_pyspark.arrow.read.read_task import read_group
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysTrue,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Predicate,
-)
-from iceberg_pyspark.expressions.projection import project_strict
-from iceberg_pyspark.planning.entry_filter import MetricsFilter, matching_partitions
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.planning.scan_plan import Plan, PlannedFiles, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
@@ -74,44 +65,21 @@ from iceberg_pyspark.spark.native_read.relations import (
     format_of,
     row_count,
 )
+from iceberg_pyspark.spark.native_read.scan_request import (
+    ScanRequest,
+    never_null,
+    proven_conditions,
+)
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
-from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import with_scan_credentials
 from iceberg_pyspark.table.reading.table_scan import TableScan
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScanCondition:
-    """One of a query's conditions on the rows of a scan; the query evaluates all of them."""
-
-    predicate: Predicate | None
-    """The bound predicate of exactly the rows that fulfil the condition, or None without one."""
-
-    columns: frozenset[str]
-    """The columns of the scan that the condition needs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScanRequest:
-    """The conditions of a query, and what it does with the rows."""
-
-    conditions: Sequence[ScanCondition] = ()
-    required_columns: frozenset[str] | None = None
-    """The columns that are needed for more than conditions; None means all columns."""
-
-    limit: int | None = None
-    """The greatest number of rows that the query takes, which may be any rows."""
-
-    grouped: bool = False
-    """Whether files of equal partition values form one group."""
-
 
 _EVERY_COLUMN = ScanRequest()
 
@@ -161,13 +129,13 @@ class NativeScan:
         self._bridge = bridge
         dates = bounded_dates(scan)
         start = monotonic()
-        scan, plan = scan.scan_and_plan([f.field_id for f in dates])
+        top_ids = () if request.top is None else (request.top.column.field_id,)
+        scan, plan = scan.scan_and_plan([*(f.field_id for f in dates), *top_ids])
         if scan.credentials is not None:
             storage = with_scan_credentials(storage or {}, scan.credentials)
         self._scan = scan
         self._filter = row_filter
         self._request = request
-        self._limit = request.limit if isinstance(row_filter, AlwaysTrue) else None
         self.proven_numbers: set[int] = set()
         """The positions of the conditions that all rows fulfil and that need no evaluation."""
 
@@ -178,7 +146,8 @@ class NativeScan:
             open_in_tasks=bridge.open_in_tasks,
             local_files=lambda: bridge.local_files,
         )
-        files = list(self._files_for_limit(plan))
+        needed = request.files(plan) if isinstance(row_filter, AlwaysTrue) else plan.files()
+        files = [(f, tasks_of(f)) for f in needed]
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])
         self._columns = ReadColumns(bridge, self._scan, row_filter, dates)
         self._groups = group_files(
@@ -259,21 +228,6 @@ class NativeScan:
             task = task_of(file)
             groups.setdefault((task.file_format, of_spec[task.spec_id]), []).append(file)
         return [(constants, alike) for (_, constants), alike in groups.items()]
-
-    def _files_for_limit(self, plan: Plan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
-        """Yield the files of each manifest, until they have enough rows for the limit."""
-        rows = 0.0
-        for planned_files in plan.files():
-            if self._limit is None:
-                yield planned_files, tasks_of(planned_files)
-                continue
-            # Floats, because wrong counts could overflow integers.
-            rows_after = rows + np.cumsum(planned_files.min_live_rows(), dtype=float)
-            first = planned_files.first(int(np.searchsorted(rows_after, self._limit)) + 1)
-            yield first, tasks_of(first)
-            rows = rows_after[-1] if len(rows_after) else rows
-            if rows >= self._limit:
-                return
 
     def _prove_conditions(self, files: Sequence[PlannedFiles]) -> frozenset[int]:
         """Find the conditions that need no evaluation, and drop the columns that only they need.
@@ -432,33 +386,3 @@ class _GroupRows:
         to_spark = compile_to_spark(self.context.projection)
         for rows in read_group(self.context, group, self.io):
             yield to_spark(rows)
-
-
-def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predicate]) -> set[int]:
-    """Return the positions of the conditions that every row of all files fulfils.
-
-    The conditions are bound row predicates; the entries have the metrics of their columns.
-    """
-    unproven = dict(enumerate(conditions))
-    for manifest_files in files:
-        metrics = MetricsFilter(manifest_files.entries, identity_source_ids(manifest_files.spec))
-        for number, condition in list(unproven.items()):
-            strict = project_strict(condition, manifest_files.spec, manifest_files.partition_type)
-            is_proven = matching_partitions(manifest_files.entries, strict)
-            if not is_proven.all():
-                is_proven |= metrics.proven_mask(condition)
-            if not is_proven.all():
-                del unproven[number]
-        if not unproven:
-            break
-    return set(unproven)
-
-
-def never_null(conditions: Iterable[Predicate]) -> frozenset[int]:
-    """Return the ids of columns that are never null in a row that fulfils all conditions."""
-    return frozenset(
-        leaf.column.field_id
-        for leaf in conditions
-        if isinstance(leaf, BoundLiteral | BoundSet)
-        or (isinstance(leaf, BoundUnary) and leaf.op == "not_null")
-    )

@@ -18,6 +18,8 @@ import msgspec
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
+from iceberg_pyspark.expressions.binding import bind_column
+from iceberg_pyspark.planning.top_rows import TopRows
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, text_of, wire_value
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
@@ -38,18 +40,15 @@ from iceberg_pyspark.spark.bridge.spark_conditions import (
     comparable_predicate_of,
     inclusive_predicate_of,
 )
+from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.change_scan import changes_parts
 from iceberg_pyspark.spark.native_read.filter_conditions import is_exact, remaining_locations
-from iceberg_pyspark.spark.native_read.native_scan import (
-    NativeScan,
-    Part,
-    ScanCondition,
-    ScanRequest,
-)
+from iceberg_pyspark.spark.native_read.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
 from iceberg_pyspark.spark.options.option_values import with_location_settings
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.rows.spark_types import (
@@ -59,7 +58,7 @@ from iceberg_pyspark.spark.rows.spark_types import (
 )
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.spec.types import DoubleType, FloatType, NestedField
 from iceberg_pyspark.table.change_feed.change_stream import NET
 from iceberg_pyspark.table.change_feed.changelog_range import FORMS, check_row_ids, feed_columns
 from iceberg_pyspark.table.metadata_tables.changes_table import RAW, describing_columns
@@ -322,8 +321,25 @@ def _scan_request(definition: ScanDefinition, scan: TableScan) -> ScanRequest:
         required_columns=None
         if definition.required_columns is None
         else frozenset(definition.required_columns),
-        limit=definition.limit,
+        limit=definition.limit if definition.order is None else None,
+        top=_top_rows(definition, schema),
         grouped=definition.grouped,
+    )
+
+
+def _top_rows(definition: ScanDefinition, schema: Schema) -> TopRows | None:
+    """Return the first rows that a query takes, if Spark orders the column like its bounds."""
+    order = definition.order
+    if order is None or definition.limit is None:
+        return None
+    column = _column(schema, struct_from_json(definition.schema)[order.column])
+    if column is None or not isinstance(column.type, (*COMPARED_TYPES, FloatType, DoubleType)):
+        return None
+    return TopRows(
+        column=bind_column(column.name, schema),
+        limit=definition.limit,
+        descending=order.descending,
+        nulls_first=order.nulls_first,
     )
 
 

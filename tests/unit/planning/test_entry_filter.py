@@ -26,7 +26,6 @@ from iceberg_pyspark.expressions.predicates import (
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
-from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.types import (
     DateType,
@@ -41,6 +40,7 @@ from iceberg_pyspark.spec.types import (
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
+from tests.support.manifests import metrics_table
 from tests.support.strategies import (
     PRIMITIVE_TYPES,
     columns,
@@ -49,18 +49,6 @@ from tests.support.strategies import (
     predicates,
     values,
 )
-
-
-def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
-    """Return the columns of an entry table that a filter on one field needs."""
-    columns: dict[str, Any] = {
-        "record_count": pa.array([f.record_count for f in files], pa.int64())
-    }
-    for metric in FILTER_METRICS:
-        type_ = pa.binary() if metric.endswith("bounds") else pa.int64()
-        column = [(getattr(f, metric) or {}).get(field_id) for f in files]
-        columns[metric_column(metric, field_id)] = pa.array(column, type_)
-    return pa.table(columns)
 
 
 @st.composite

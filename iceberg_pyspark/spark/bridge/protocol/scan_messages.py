@@ -44,6 +44,14 @@ class StreamBatch(Message, frozen=True, kw_only=True):
     end: str
 
 
+class RowOrder(Message, frozen=True, kw_only=True):
+    """The first key of an order of rows: a column of the scan."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
 class ScanDefinition(Message, frozen=True, kw_only=True):
     """The columns, conditions and limit of a query's scan."""
 
@@ -58,7 +66,12 @@ class ScanDefinition(Message, frozen=True, kw_only=True):
     """The columns that the query needs for more than conditions; None means all columns."""
 
     limit: int | None
-    """The greatest number of rows that the query takes, which may be any rows of the scan."""
+    """The greatest number of rows that the query takes."""
+
+    order: RowOrder | None
+    """The order whose first rows the query takes, of those that fulfil its conditions; without one,
+    it takes any rows, and has no conditions.
+    """
 
     grouped: bool
     """Whether files of equal partition values form one group."""

@@ -320,10 +320,14 @@ class IcebergPyRequests {
   static Map streamBatch(String stream, String start, String end) {
     return IcebergPyBridge.arguments(new Object[] {"stream", stream, "start", start, "end", end});
   }
+  static Map rowOrder(String column, boolean descending, boolean nullsFirst) {
+    return IcebergPyBridge.arguments(new Object[] {"column", column, "descending",
+        Boolean.valueOf(descending), "nulls_first", Boolean.valueOf(nullsFirst)});
+  }
   static Map scanDefinition(Map table, String schema, List conditions, List requiredColumns,
-      Number limit, boolean grouped, Map batch) {
+      Number limit, Map order, boolean grouped, Map batch) {
     return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
-        conditions, "required_columns", requiredColumns, "limit", limit, "grouped",
+        conditions, "required_columns", requiredColumns, "limit", limit, "order", order, "grouped",
         Boolean.valueOf(grouped), "batch", batch});
   }
   static Map aggregateFunction(String kind, String column) {

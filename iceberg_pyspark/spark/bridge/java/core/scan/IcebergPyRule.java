@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
@@ -20,7 +19,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -46,11 +44,11 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /**
    * Rewrite a plan. `requiredIds`: the ids of the columns that the plan's parent refers to, or null
-   * for all. `limit`: how many rows are enough, or null for all rows. `clusteringIds`: see
+   * for all. `limit`: which rows are enough, or null for all rows. `clusteringIds`: see
    * `IcebergPyClustering`. `fields`: those that the parent takes from variants, or null.
    */
-  private LogicalPlan rewrite(LogicalPlan plan, Set requiredIds, Integer limit, Set clusteringIds,
-      IcebergPyVariantFields fields) {
+  private LogicalPlan rewrite(LogicalPlan plan, Set requiredIds, IcebergPyRowLimit limit,
+      Set clusteringIds, IcebergPyVariantFields fields) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable || isConstraint(plan))
       return plan;
@@ -64,7 +62,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (isOurs(below)) {
       LogicalPlan scan = replace((DataSourceV2ScanRelation) below, condition, requiredIds,
-          condition == null ? limit : null, clusteringIds, fields);
+          condition == null || limit != null && limit.isOrdered() ? limit : null, clusteringIds,
+          fields);
       return scan == null ? plan : scan;
     }
     if (IcebergPyBatches.isOurs(below)) return IcebergPyBatches.plan(below, condition, requiredIds);
@@ -76,8 +75,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     // used
     Set usedIds =
         plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
-    Integer few = plan instanceof Project ? limit : null;
-    if (plan instanceof LocalLimit) few = limitOf((LocalLimit) plan);
+    IcebergPyRowLimit few = IcebergPyRowLimit.below(plan, limit);
     IcebergPyVariantFields taken = plan instanceof Project || plan instanceof Aggregate
         ? IcebergPyVariantFields.of(plan)
         : null;
@@ -113,13 +111,6 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return rewrite(plan, null, null, IcebergPyClustering.of(plan), null);
   }
 
-  private static Integer limitOf(LocalLimit plan) {
-    Object rows = plan.limitExpr();
-    return rows instanceof Literal && ((Literal) rows).value() instanceof Integer
-        ? (Integer) ((Literal) rows).value()
-        : null;
-  }
-
   static Set ids(AttributeSet attributes) {
     Set ids = new HashSet();
     scala.collection.Iterator it = attributes.iterator();
@@ -148,7 +139,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
-      Set requiredIds, Integer limit, Set clusteringIds, IcebergPyVariantFields fields) {
+      Set requiredIds, IcebergPyRowLimit limit, Set clusteringIds, IcebergPyVariantFields fields) {
     Map table = scannedTable(relation);
     if (table == null) return null;
     List keys = keys(relation, clusteringIds);
@@ -168,7 +159,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Describe a scan to Python; `batch` is null except for a batch of a stream. */
   static Map scanDefinition(LogicalPlan relation, Map table, List conditions, Set requiredIds,
-      Integer limit, boolean isGrouped, Map batch) {
+      IcebergPyRowLimit limit, boolean isGrouped, Map batch) {
     StructType readSchema = new StructType();
     List read = columns(relation, requiredIds, conditions);
     for (int i = 0; i < read.size(); i++) {
@@ -177,8 +168,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     return IcebergPyRequests.scanDefinition(table, readSchema.json(),
         describe(relation, conditions),
-        requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())), limit,
-        isGrouped, batch);
+        requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())),
+        limit == null ? null : limit.rows, limit == null ? null : limit.order(relation), isGrouped,
+        batch);
   }
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
