@@ -17,6 +17,7 @@ from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.support.documentation import PAGES, README, ROOT, blocks_of
@@ -125,13 +126,16 @@ def test_installed_wheel_runs_the_quick_start(wheel: Path, tmp_path: Path) -> No
     program.write_text(
         f"{quick_start.code}\n{portable.code.replace('/warehouse', f'{tmp_path}/files')}\n"
         "print([tuple(row) for row in spark.table('lake.db.events').sort('id').collect()])\n"
-        "print('installed in', ice.__path__)\n",
+        "print('installed in', ice.__path__)\n"
+        "numbers = spark.sparkContext.parallelize([0], 1)\n"
+        "print('workers import', numbers.map(lambda _: __import__('pyspark').__file__).first())\n",
         encoding="utf-8",
     )
     shown = run([python, program], tmp_path)
     assert f"installed in ['{packages}/iceberg_pyspark']" in shown
     assert "(1, datetime.date(2026, 1, 31), 'a'), (2, None, 'new')]" in shown
     assert 'v: [["new"]]' in shown
+    assert f"workers import {pyspark.__file__}" in shown, "and no archive"
 
 
 @pytest.mark.nightly

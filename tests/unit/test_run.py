@@ -93,6 +93,29 @@ def test_the_file_of_the_wheel_reads_the_environment_variable(
     assert done.stderr == ""
 
 
+def test_the_file_of_the_wheel_leaves_out_archives_beside_the_modules_of_pyspark(
+    tmp_path: Path,
+) -> None:
+    """As on the path of Spark's Python workers, whose archive has no compiled modules."""
+    (tmp_path / "auto.pth").write_bytes((ROOT / "iceberg_pyspark_auto.pth").read_bytes())
+    needless = ["pyspark/python/lib/pyspark.zip", "pyspark/jars/spark-core_2.13-4.1.1.jar"]
+    others = [
+        *(f"{tmp_path}/other/{archive}" for archive in needless),
+        f"{tmp_path}/pyspark/python/lib/py4j-0.10.9.9-src.zip",
+        f"{tmp_path}/pyspark/jars/of_a_user.jar",
+        f"{tmp_path}/pyspark.zip",
+        "pyspark.zip",
+    ]
+    path = [*(f"{tmp_path}/{archive}" for archive in needless), *others]
+    code = (
+        f"import site, sys; sys.path[:] = {path!r}; site.addsitedir({str(tmp_path)!r}); "
+        "print(sys.path)"
+    )
+    done = python("-I", "-S", "-c", code, folder=tmp_path)
+    assert done.stdout.strip() == str([*others, str(tmp_path)]), done.stderr
+    assert done.stderr == ""
+
+
 def test_dbt_finds_its_module_and_imports_no_spark(tmp_path: Path) -> None:
     """What dbt-core does at its start."""
     code = (
