@@ -5,20 +5,26 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rich.table import Table as TextTable
+
+from tests.bench.cold_steps import cpu_seconds
 
 RUNS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One measured line; `limit` is the ratio that the project promises, or None."""
+    """One measured line; `limit` is the ratio that the project promises, or None.
+
+    `cpu` are the processor's seconds in this process and all that it has started.
+    """
 
     name: str
     seconds: Mapping[str, list[float]]
     limit: float | None = None
+    cpu: Mapping[str, list[float]] = field(default_factory=dict)
 
     def median(self, contestant: str) -> float:
         """Return the median time of a contestant in seconds."""
@@ -27,6 +33,10 @@ class Line:
     def ratio(self, other: str) -> float:
         """Return our median time divided by another contestant's."""
         return self.median("ours") / self.median(other)
+
+    def of_the_processor(self) -> Line:
+        """Return the line with the processor's seconds as its times."""
+        return replace(self, seconds=self.cpu)
 
 
 def race(
@@ -46,18 +56,20 @@ def race(
     return the seconds that count.
     """
     seconds: dict[str, list[float]] = {contestant: [] for contestant in contestants}
+    cpu: dict[str, list[float]] = {contestant: [] for contestant in contestants}
     turns = list(contestants.items())
     for run in range(warm_ups + runs):
         turns.reverse()
         for contestant, action in turns:
-            started = time.perf_counter()
+            cpu_started, started = cpu_seconds(), time.perf_counter()
             result = action()
             if run >= warm_ups:
                 taken = time.perf_counter() - started
                 seconds[contestant].append(float(result) if are_seconds else taken)  # type: ignore[arg-type]
+                cpu[contestant].append(cpu_seconds() - cpu_started)
             if after is not None:
                 after[contestant]()
-    return Line(name=name, seconds=seconds, limit=limit)
+    return Line(name=name, seconds=seconds, limit=limit, cpu=cpu)
 
 
 def text_table(
