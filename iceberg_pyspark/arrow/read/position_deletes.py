@@ -7,7 +7,8 @@ position delete files of its data file. Paths are compared as exact strings
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -22,10 +23,14 @@ from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
-from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn, BoundLiteral, Predicate
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
-from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask, read_deletion_vector
+from iceberg_pyspark.formats.puffin.deletion_vectors import (
+    positions_mask,
+    read_deletion_vector,
+    stored_deletion_vector,
+)
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -34,12 +39,16 @@ from iceberg_pyspark.spec.types import StringType
 from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.cache import is_written_once
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 
 _CACHE_BYTES = 64 * 1024 * 1024
 _WHOLE_FILE_RECORDS = 2_000_000
 """A delete file with more records is decoded for one data file at a time."""
+_MAX_GAP_BYTES = 64 * 1024
+"""The bytes between two vectors that take less time than a further request."""
+_MAX_SPAN_BYTES = 8 * 1024 * 1024
 
 _PATH_COLUMN = BoundColumn(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, StringType(), True)
 POSITION_DELETE_NAMES = NameMapping(
@@ -113,7 +122,7 @@ class PositionRows:
 
     def bitmap(self) -> BitMap64:
         """Return all deleted positions as a new bitmap."""
-        return BitMap64(self._positions)
+        return bitmap_of(self._positions)
 
 
 def read_deleted_rows(
@@ -183,6 +192,60 @@ def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
     return _VECTORS_CACHE.get_or_read(io, vector, read_vector)
 
 
+def fetch_vectors(io: FileIO, tasks: Iterable[ScanTask], table: str) -> None:
+    """Read the vectors of tasks into the cache: neighbours in a file by one request.
+
+    A vector that cannot be read so is left to the read that needs it, whose error names it.
+    """
+    by_file: dict[tuple[str, bytes | None], list[DeletionVector]] = {}
+    size = 0
+    for task in tasks:
+        vector = deletion_vector_of(task, table)
+        if vector is None or not is_written_once(vector.file_path.rpartition("/")[2]):
+            continue
+        size += vector.content_size_in_bytes
+        if size > _CACHE_BYTES // 2:
+            break
+        if _VECTORS_CACHE.get(io, vector) is None:
+            by_file.setdefault((vector.file_path, vector.key_metadata), []).append(vector)
+    spans = [span for vectors in by_file.values() for span in _spans(vectors) if len(span) > 1]
+    for _ in threaded_map(partial(_fetch, io, table), spans):
+        pass
+
+
+def _spans(vectors: Iterable[DeletionVector]) -> Iterator[list[DeletionVector]]:
+    """Yield the vectors of a file by their places, in groups that one request reads."""
+    span: list[DeletionVector] = []
+    for vector in sorted(vectors, key=lambda v: v.content_offset):
+        if span and not (
+            vector.content_offset - _end(span[-1]) <= _MAX_GAP_BYTES
+            and _end(vector) - span[0].content_offset <= _MAX_SPAN_BYTES
+        ):
+            yield span
+            span = []
+        span.append(vector)
+    yield span
+
+
+def _end(vector: DeletionVector) -> int:
+    return vector.content_offset + vector.content_size_in_bytes
+
+
+def _fetch(io: FileIO, table: str, span: list[DeletionVector]) -> None:
+    path, start, *_, key_metadata = span[0]
+    try:
+        data = decrypted(io, key_metadata).read_range(path, start, _end(span[-1]) - start)
+    except StorageError:
+        return
+    for vector in span:
+        blob = data[vector.content_offset - start : _end(vector) - start]
+        if len(blob) == vector.content_size_in_bytes:
+            bitmap = stored_deletion_vector(
+                blob, path, vector.content_offset, vector.cardinality, f"table {table}"
+            )
+            _VECTORS_CACHE.put(io, vector, bitmap)
+
+
 def _positions_of(
     io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = False
 ) -> Positions:
@@ -248,8 +311,8 @@ def stored_positions(
 
 def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
     """Raise for a null or negative position: no wrong delete may be lost or misapplied."""
-    for name, array in ((DELETE_FILE_PATH.name, paths), (DELETE_FILE_POS.name, positions)):
-        if array.null_count:
+    for name, column in ((DELETE_FILE_PATH.name, paths), (DELETE_FILE_POS.name, positions)):
+        if column.null_count:
             raise InvalidMetadataError(
                 f"{location}: a row has no {name}, which every row must have"
             )
@@ -280,6 +343,11 @@ def positions_by_path(
         if start < end:
             yield path, numbers[start:end]
         start = end
+
+
+def bitmap_of(positions: Positions) -> BitMap64:
+    """Return positions as a bitmap; `BitMap64` takes a numpy array number by number, this whole."""
+    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
 
 
 def _as_numpy(positions: pa.Array) -> Positions:

@@ -91,8 +91,20 @@ def read_deletion_vector(
     where: str,
 ) -> BitMap64:
     """Read one vector by its offset and size, and check its cardinality."""
+    data = io.read_range(file_path, content_offset, content_size)
+    return stored_deletion_vector(data, file_path, content_offset, expected_cardinality, where)
+
+
+def stored_deletion_vector(
+    data: bytes,
+    file_path: str,
+    content_offset: int,
+    expected_cardinality: int | None,
+    where: str,
+) -> BitMap64:
+    """Return the positions in the blob at this place, and check its cardinality."""
     place = f"{where}: deletion vector at {content_offset} of {file_path}"
-    bitmap = decode_deletion_vector(io.read_range(file_path, content_offset, content_size), place)
+    bitmap = decode_deletion_vector(data, place)
     if expected_cardinality is not None and len(bitmap) != expected_cardinality:
         raise InvalidMetadataError(
             f"{place}: deletes {len(bitmap)} rows, its manifest entry says {expected_cardinality}"

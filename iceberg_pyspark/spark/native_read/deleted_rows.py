@@ -22,6 +22,7 @@ from pyroaring import BitMap64
 from iceberg_pyspark.arrow.read.position_deletes import (
     DeletionVector,
     deletion_vector_of,
+    fetch_vectors,
     read_deleted_rows,
 )
 from iceberg_pyspark.errors import InvalidMetadataError
@@ -47,6 +48,7 @@ def read_bitmaps(
     io: FileIO, tasks: Sequence[ScanTask], table: str, verify_checksums: bool
 ) -> Iterator[tuple[ScanTask, BitMap64 | None]]:
     """Yield each task with its rows deleted by position, or with None if no row is deleted."""
+    fetch_vectors(io, tasks, table)
     return zip(
         tasks, threaded_map(partial(_bitmap, io, table, verify_checksums), tasks), strict=True
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.read.position_deletes import is_only_of, read_deleted_rows
+from iceberg_pyspark.arrow.read.position_deletes import fetch_vectors, is_only_of, read_deleted_rows
 from iceberg_pyspark.arrow.write.position_delete_writer import write_position_deletes
 from iceberg_pyspark.changes.manifest_changes import DeleteFileId
 from iceberg_pyspark.errors import InvalidRequestError
@@ -90,6 +90,7 @@ def write_row_deletes(
             )
         return DeletedRowsOfFile(task, whole, obsolete_deletes)
 
+    fetch_vectors(io, (files[path] for path in removed_positions), table)
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         deleted_rows = list(pool.map(with_earlier, sorted(removed_positions)))
     remaining_files = [d for d in deleted_rows if not d.is_fully_deleted]

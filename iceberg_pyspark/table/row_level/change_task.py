@@ -7,7 +7,6 @@ module, and returns only file names, bitmaps and counts (`TaskChanges`).
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.arrays import number_array, raw_values, validity
-from iceberg_pyspark.arrow.read.position_deletes import positions_by_path
+from iceberg_pyspark.arrow.read.position_deletes import bitmap_of, positions_by_path
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.spec.manifests import DataFile
@@ -138,9 +137,7 @@ class _Positions:
         for path, here in positions_by_path(batch.column(FILE), batch.column(POS), rows):
             bitmap = into.setdefault(path, BitMap64())
             before = len(bitmap)
-            # BitMap64 takes an array of the array module as a whole, but a numpy array number by
-            # number.
-            bitmap |= BitMap64(array("Q", here.astype(np.uint64).tobytes()))
+            bitmap |= bitmap_of(here)
             into[path] = bitmap
             if len(bitmap) - before < len(here):
                 self.duplicate_match = path

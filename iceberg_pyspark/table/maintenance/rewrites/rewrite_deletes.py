@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.read.position_deletes import read_deleted_rows
+from iceberg_pyspark.arrow.read.position_deletes import bitmap_of, read_deleted_rows
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
@@ -232,7 +232,7 @@ class DeleteFileRewrite:
         equality = tuple(d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES)
         rows = BitMap64()
         for batch in read_task(self._context, replace(task, deletes=equality), self._table.io):
-            rows |= BitMap64(batch.column(0).filter(batch.column(1)).to_numpy())
+            rows |= bitmap_of(batch.column(0).filter(batch.column(1)).to_numpy())
         return rows - self._positions(task)
 
     def _commit(

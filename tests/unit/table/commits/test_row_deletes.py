@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import tracemalloc
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +18,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
+from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.row_deletes import RowDeletes, deleted_before, write_row_deletes
 from iceberg_pyspark.table.table import Table
@@ -41,7 +45,7 @@ def files(table: Table) -> list[ScanTask]:
     return sorted(table.refresh().scan().plan_files(), key=lambda t: t.data_sequence_number)
 
 
-def delete(table: Table, removed: Mapping[str, set[int]], write_id: str = "w") -> RowDeletes:
+def delete(table: Table, removed: Mapping[str, Iterable[int]], write_id: str = "w") -> RowDeletes:
     tasks = {t.file_path: t for t in files(table)}
     bitmaps = {path: BitMap64(rows) for path, rows in removed.items()}
     written = write_row_deletes("db.t", table.metadata, table.io, bitmaps, tasks, write_id=write_id)
@@ -101,6 +105,45 @@ def test_vectors_replace_vectors_and_share_a_file() -> None:
         second: 1,
         third: 2,
     }
+
+
+def test_vectors_are_read_by_one_request_and_written_by_one() -> None:
+    table = a_table(3)
+    paths = [t.file_path for t in files(table)]
+    delete(table, {path: {1} for path in paths}, str(uuid.uuid4()))
+    requests: list[str] = []
+
+    def note(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(io: MemoryFileIO, location: str, *rest: Any) -> Any:
+            if location.endswith(".puffin"):
+                requests.append(method.__name__)
+            return method(io, location, *rest)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("read_range", "open_input", "open_output"):
+            patch.setattr(MemoryFileIO, name, note(getattr(MemoryFileIO, name)))
+        written = delete(table, {path: {2} for path in paths}, str(uuid.uuid4()))
+    assert sorted(requests) == ["open_output", "read_range"]
+    assert [f.record_count for f in written.delete_files] == [2, 2, 2]
+    assert ids(table) == [0, 3, 4, 7, 8, 11]
+
+
+def test_vectors_and_new_rows_are_united_without_a_list_of_positions() -> None:
+    """A list of the positions of this vector would take a gibibyte."""
+    table = a_table(3)
+    first, *_ = (t.file_path for t in files(table))
+    delete(table, {first: range(2, 2**27)}, str(uuid.uuid4()))
+    tracemalloc.start()
+    try:
+        written = delete(table, {first: {0, 2**28}}, str(uuid.uuid4()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24
+    assert [f.record_count for f in written.delete_files] == [2**27]
+    assert ids(table) == [1, *range(4, 12)]
 
 
 @pytest.mark.parametrize("version", [2, 3])
