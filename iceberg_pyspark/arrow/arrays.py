@@ -45,8 +45,20 @@ def as_longs(column: pa.Array) -> Longs:
 
 def raw_values(column: pa.Array) -> npt.NDArray[Any]:
     """Return the values of a column of numbers, without pandas; those of nulls are undefined."""
-    values = np.frombuffer(column.buffers()[1] or b"", column.type.to_pandas_dtype())
-    return values[column.offset : column.offset + len(column)]
+    type_ = column.type.to_pandas_dtype()
+    return buffer_values(column.buffers()[1], type_, column.offset, len(column))
+
+
+def buffer_values(
+    buffer: pa.Buffer | None, type_: npt.DTypeLike, start: int, count: int
+) -> npt.NDArray[Any]:
+    """Return `count` numbers of a buffer from number `start` on.
+
+    The rest of the buffer may be of any size: Arrow's arrays of nulls share one in all columns.
+    """
+    if buffer is None or not count:
+        return np.empty(0, type_)
+    return np.frombuffer(buffer, type_, count, start * np.dtype(type_).itemsize)
 
 
 def validity(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrays import buffer_values
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.formats.puffin.theta_sketches import SEED, Hashes
 from iceberg_pyspark.spec import types
@@ -99,7 +100,7 @@ def _bytes_hashes(values: pa.Array) -> Hashes:
     buffers = values.buffers()
     if not len(values) or buffers[2] is None:
         return np.empty(0, np.uint64)
-    offsets = np.frombuffer(buffers[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    offsets = buffer_values(buffers[1], np.int64, values.offset, len(values) + 1)
     lengths = np.diff(offsets)
     starts, data = offsets[:-1], np.frombuffer(buffers[2], np.uint8)
     has_bytes = (lengths > 0) & (lengths <= _LONG_BYTES)

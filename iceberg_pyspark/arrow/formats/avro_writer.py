@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrays import buffer_values
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
 from iceberg_pyspark.arrow.column_metrics import RowMetrics
 from iceberg_pyspark.arrow.formats.data_file_formats import ClosedFile, discard_file
@@ -153,8 +154,8 @@ def _split_at_offsets(array: pa.Array, values: list[Any]) -> list[Any]:
 
 def _big_endian(array: pa.Decimal128Array, size: int) -> list[bytes]:
     """Return each decimal's two's complement as `size` big-endian bytes; any bytes for nulls."""
-    little = np.frombuffer(array.buffers()[1], dtype=np.uint8).reshape(-1, 16)
-    rows = little[array.offset : array.offset + len(array)]
+    little = buffer_values(array.buffers()[1], np.uint8, 16 * array.offset, 16 * len(array))
+    rows = little.reshape(-1, 16)
     big = np.ascontiguousarray(rows[:, size - 1 :: -1] if size < 16 else rows[:, ::-1])
     bytes_type = pa.binary(size)
     buffers = [None, pa.py_buffer(big)]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import as_integers, as_longs
+from iceberg_pyspark.arrow.arrays import as_integers, as_longs, buffer_values
 from iceberg_pyspark.arrow.file_fields import mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
@@ -259,8 +259,9 @@ def _hashes(column: pa.Array) -> Codes:
 
 def _slice_hashes(column: pa.Array) -> Codes:
     _, offset_buffer, data = column.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)
-    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    offsets = buffer_values(offset_buffer, np.int32, column.offset, len(column) + 1).astype(
+        np.int64
+    )
     first, last = int(offsets[0]), int(offsets[-1])
     if first == last:
         return np.zeros(len(column), dtype=np.int64)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from iceberg_pyspark.arrow.arrays import as_longs
+from iceberg_pyspark.arrow.arrays import as_longs, buffer_values
 from iceberg_pyspark.arrow.write.partition_batches import source_column, transform_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
@@ -113,8 +113,8 @@ def _float_bits(column: pa.Array) -> NDArray[np.uint64]:
 
 def _decimal_bytes(column: pa.Array) -> Bytes:
     plain = pa.concat_arrays([pc.fill_null(column, pa.scalar(Decimal(0), column.type))])
-    start, size = plain.offset * 16, len(plain) * 16
-    words = np.frombuffer(plain.buffers()[1], "<u8", count=size // 8, offset=start).reshape(-1, 2)
+    words = buffer_values(plain.buffers()[1], "<u8", 2 * plain.offset, 2 * len(plain))
+    words = words.reshape(-1, 2)
     high = _big_endian(words[:, 1] ^ _SIGN)
     return np.concatenate([high, _big_endian(words[:, 0].copy())], axis=1)
 
@@ -125,7 +125,7 @@ def _first_bytes(column: pa.Array, count: int) -> Bytes:
     if not len(plain):
         return prefixes
     buffers: list[Any] = plain.buffers()
-    ends = np.frombuffer(buffers[1], np.int64, count=len(plain) + 1, offset=plain.offset * 8)
+    ends = buffer_values(buffers[1], np.int64, plain.offset, len(plain) + 1)
     starts, sizes = ends[:-1], ends[1:] - ends[:-1]
     if buffers[2] is None:
         return prefixes

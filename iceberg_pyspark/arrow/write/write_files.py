@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import Longs, children_of, runs_of, used_part
+from iceberg_pyspark.arrow.arrays import Longs, buffer_values, children_of, runs_of, used_part
 from iceberg_pyspark.arrow.arrow_schemas import is_binary_like, is_text_like
 from iceberg_pyspark.arrow.formats.data_file_formats import DataFileWriter
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
@@ -406,8 +406,8 @@ def _view_lengths(views: pa.Array) -> Longs:
     """Return the lengths of texts or bytes: each view has 16 bytes, and begins with its length."""
     if not len(views):
         return np.zeros(0, np.int64)
-    parts = np.frombuffer(views.buffers()[1], np.int32)
-    lengths = parts[4 * views.offset : 4 * (views.offset + len(views)) : 4].astype(np.int64)
+    parts = buffer_values(views.buffers()[1], np.int32, 4 * views.offset, 4 * len(views))
+    lengths = parts[::4].astype(np.int64)
     if views.null_count:
         lengths[views.is_null().to_numpy(zero_copy_only=False)] = 0
     return lengths
