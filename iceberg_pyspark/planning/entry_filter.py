@@ -7,7 +7,7 @@ of its file can match.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,13 +21,15 @@ from iceberg_pyspark.expressions.evaluation import (
     evaluate_leaf,
     in_java_uuid_order,
 )
-from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or_, push_not
+from iceberg_pyspark.expressions.projection import project_inclusive
+from iceberg_pyspark.expressions.rewriting import not_bound, push_not
 from iceberg_pyspark.expressions.variant_fields import field_range
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
 from iceberg_pyspark.spec.bounding_boxes import bounds_may_meet
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import FileContent
-from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDType
+from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
+from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, StructType, UUIDType
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -70,15 +72,31 @@ def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], row
             raise not_bound(predicate)
 
 
+class PartitionLeaves:
+    """The leaves of row predicates, as the partition values of one spec decide them.
+
+    Each leaf is projected once.
+    """
+
+    def __init__(self, spec: PartitionSpec, partition_type: StructType) -> None:
+        """Take the spec of the files, and the type of their partition tuples."""
+        self.constant_ids = frozenset(identity_source_ids(spec))
+        self._inclusive = cache(lambda leaf: project_inclusive(leaf, spec, partition_type))
+
+    def may_match(self, table: pa.Table, leaf: predicates.BoundLeaf) -> Mask:
+        """Return for each entry whether its partition may have a row that makes the leaf true."""
+        return matching_partitions(table, self._inclusive(leaf))
+
+
 def matching_metrics(
-    table: pa.Table, predicate: predicates.Predicate, constant_ids: Container[int] = ()
+    table: pa.Table, predicate: predicates.Predicate, partitions: PartitionLeaves | None = None
 ) -> Mask:
     """Return for each file whether a row may make the bound row predicate true.
 
     The table must have been read with the metrics of the predicate's columns. See `MetricsFilter`
-    for `constant_ids`.
+    for `partitions`.
     """
-    return MetricsFilter(table, constant_ids).matching(predicate)
+    return MetricsFilter(table, partitions).matching(predicate)
 
 
 def matching_deletes(table: pa.Table, predicate: predicates.Predicate) -> Mask:
@@ -95,26 +113,18 @@ class MetricsFilter:
     """A filter on the metric columns of a table; the bounds of each column are decoded once.
 
     The table must have been read with the metrics of the columns of all evaluated predicates.
-    `constant_ids` are the sources of identity partition fields: their rows have the value of the
-    partition, whatever the file and its metrics say.
+    With `partitions`, the partition values decide each leaf too. Rows of a source of an identity
+    partition field have the value of the partition, whatever the file and its metrics say.
     """
 
-    def __init__(self, table: pa.Table, constant_ids: Container[int] = ()) -> None:
+    def __init__(self, table: pa.Table, partitions: PartitionLeaves | None = None) -> None:
         self._table = table
-        self._constant_ids = constant_ids
+        self._partitions = partitions
         self._ranges: dict[int, ColumnRanges] = {}
 
     def matching(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether a row may make the bound row predicate true."""
         return self._matches(push_not(predicate))
-
-    def proven_mask(self, predicate: predicates.Predicate) -> Mask:
-        """Return for each file whether every row makes the bound row predicate true."""
-        columns: dict[int, predicates.BoundColumn] = {}
-        for leaf in leaves_of(predicate):
-            columns[leaf.column.field_id] = leaf.column
-        unknown = [predicates.BoundUnary("is_null", c) for c in columns.values()]
-        return ~self.matching(or_(not_(predicate), *unknown))
 
     def _matches(self, predicate: predicates.Predicate) -> Mask:
         match predicate:
@@ -134,8 +144,14 @@ class MetricsFilter:
                 raise not_bound(predicate)
 
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
-        if leaf.column.field_id in self._constant_ids:
-            return np.ones(self._table.num_rows, np.bool_)
+        if self._partitions is None:
+            return self._metrics(leaf)
+        may_match = self._partitions.may_match(self._table, leaf)
+        if leaf.column.field_id in self._partitions.constant_ids:
+            return may_match
+        return may_match & self._metrics(leaf)
+
+    def _metrics(self, leaf: predicates.BoundLeaf) -> Mask:
         may_match: Mask
         if isinstance(leaf, predicates.BoundLiteral) and leaf.op in (
             "intersects",

@@ -19,7 +19,7 @@ from iceberg_pyspark.expressions.file_filters import compile_manifest_filter
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.planning.entry_filter import matching_metrics
+from iceberg_pyspark.planning.entry_filter import PartitionLeaves, matching_metrics
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
 from iceberg_pyspark.spec.partitioning import PartitionSpec, read_partition_type
@@ -36,6 +36,7 @@ class SpecFilter:
 
     `inclusive` is false only for partitions without a matching row; `strict` is true only for
     partitions in which every row matches; `may_match` evaluates a manifest's summaries.
+    `leaves` projects single leaves.
     """
 
     spec: PartitionSpec
@@ -43,6 +44,7 @@ class SpecFilter:
     inclusive: Predicate
     strict: Predicate
     may_match: Callable[[tuple[PartitionFieldSummary, ...] | None], bool]
+    leaves: PartitionLeaves
 
 
 class SpecFilters:
@@ -106,6 +108,7 @@ class SpecFilters:
             inclusive=inclusive,
             strict=project_strict(self.predicate, spec, type_),
             may_match=compile_manifest_filter(inclusive, type_),
+            leaves=PartitionLeaves(spec, type_),
         )
 
 

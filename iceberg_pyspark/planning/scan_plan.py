@@ -348,8 +348,7 @@ class ScanPlan:
         if isinstance(self._predicate, AlwaysTrue):
             return table
         if content is ManifestContent.DATA:
-            constant_ids = identity_source_ids(spec_filter.spec)
-            matching = matching_metrics(table, self._predicate, constant_ids)
+            matching = matching_metrics(table, self._predicate, spec_filter.leaves)
         else:
             matching = matching_deletes(table, self._predicate)
         return table.filter(pa.array(matching))

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from iceberg_pyspark.expressions.predicates import BoundLiteral, BoundSet, BoundUnary, Predicate
-from iceberg_pyspark.expressions.projection import project_strict
 from iceberg_pyspark.planning.bound_values import Numbers
-from iceberg_pyspark.planning.entry_filter import Mask, MetricsFilter, matching_partitions
+from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import Plan, PlannedFiles
 from iceberg_pyspark.planning.top_rows import TopRows
-from iceberg_pyspark.spec.partitioning import identity_source_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,21 +67,10 @@ def _files_for_limit(plan: Plan, limit: int) -> Iterator[PlannedFiles]:
 
 def _sure_rows(files: PlannedFiles, conditions: Sequence[Predicate]) -> Numbers:
     """Return the least number of rows of each file that fulfil all conditions."""
-    rows, metrics = files.min_live_rows(), _metrics_of(files)
+    rows = files.min_live_rows()
     for condition in conditions:
-        rows = np.where(_proven(files, metrics, condition), rows, 0)
+        rows = np.where(proven_files(files, condition), rows, 0)
     return rows
-
-
-def _metrics_of(files: PlannedFiles) -> MetricsFilter:
-    return MetricsFilter(files.entries, identity_source_ids(files.spec))
-
-
-def _proven(files: PlannedFiles, metrics: MetricsFilter, condition: Predicate) -> Mask:
-    """Return for each file whether every row fulfils a condition."""
-    strict = project_strict(condition, files.spec, files.partition_type)
-    is_proven = matching_partitions(files.entries, strict)
-    return is_proven if is_proven.all() else is_proven | metrics.proven_mask(condition)
 
 
 def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predicate]) -> set[int]:
@@ -93,9 +80,8 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
     """
     unproven = dict(enumerate(conditions))
     for manifest_files in files:
-        metrics = _metrics_of(manifest_files)
         for number, condition in list(unproven.items()):
-            if not _proven(manifest_files, metrics, condition).all():
+            if not proven_files(manifest_files, condition).all():
                 del unproven[number]
         if not unproven:
             break

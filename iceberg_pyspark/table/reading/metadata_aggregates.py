@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.planning.bound_values import decode_bounds
-from iceberg_pyspark.planning.entry_filter import MetricsFilter
+from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec import types
@@ -138,9 +138,7 @@ class _File:
             or pc.any(pc.less_equal(self.rows, 0)).as_py()
         ):
             raise _UnknownError
-        metrics = MetricsFilter(planned_files.entries, self._identity)
-        is_proven = metrics.proven_mask(scan.context.predicate)
-        if not (planned_files.satisfies_filter | is_proven).all():
+        if not proven_files(planned_files, scan.context.predicate).all():
             raise _UnknownError
 
     def partition_values(self, column: types.NestedField) -> pa.Array:

@@ -9,26 +9,17 @@ Decides from the bounds in manifests whether files have different ranges of a co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.expressions.predicates import (
-    And,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Or,
-    Predicate,
-)
-from iceberg_pyspark.expressions.rewriting import and_, not_, or_, push_not
+from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.bound_values import decode_bounds
-from iceberg_pyspark.planning.entry_filter import matching_metrics
+from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
-from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.spec.types import (
     DateType,
     DecimalType,
@@ -53,35 +44,13 @@ class FileSelection:
 def select_files(scan: TableScan) -> FileSelection:
     """Return the scan's files that its predicate selects completely and those it selects partly."""
     predicate = scan.context.predicate
-    complement = _complement(push_not(predicate))
     whole: dict[str, ScanTask] = {}
     partial: dict[str, ScanTask] = {}
     for planned_files in scan.plan().files():
-        constant_ids = identity_source_ids(planned_files.spec)
-        may_leave = matching_metrics(planned_files.entries, complement, constant_ids)
-        for task, leaves in zip(tasks_of(planned_files), may_leave, strict=True):
-            goes = task.filter_satisfied or not leaves
+        is_whole = proven_files(planned_files, predicate)
+        for task, goes in zip(tasks_of(planned_files), is_whole.tolist(), strict=True):
             (whole if goes else partial)[task.file_path] = task
     return FileSelection(predicate=predicate, whole=whole, partial=partial)
-
-
-def _complement(predicate: Predicate) -> Predicate:
-    """Return a predicate for all rows for which a predicate without `Not` is false or unknown."""
-    match predicate:
-        case And(left, right):
-            return or_(_complement(left), _complement(right))
-        case Or(left, right):
-            return and_(_complement(left), _complement(right))
-        case BoundLiteral(op="eq", column=column):
-            # Bounds can show smaller and greater values, but never that a value differs.
-            others = (replace(predicate, op="lt"), replace(predicate, op="gt"))
-            return or_(*others, BoundUnary("is_null", column))
-        case BoundUnary(op="is_null" | "not_null"):
-            return push_not(not_(predicate))
-        case BoundUnary(column=column) | BoundLiteral(column=column) | BoundSet(column=column):
-            return or_(push_not(not_(predicate)), BoundUnary("is_null", column))
-        case _:
-            return push_not(not_(predicate))
 
 
 _MEASURED_TYPES = (IntegerType, LongType, DecimalType, DateType, TimestampType, TimestamptzType)

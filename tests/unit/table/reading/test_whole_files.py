@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.table.reading.whole_files import select_files
 from iceberg_pyspark.table.table import Table
 from tests.support.encrypted_tables import key_properties
@@ -70,6 +74,73 @@ def test_files_by_what_is_selected_of_them(
     assert set(partial) <= {names[p] for p in selection.partial}
     selected = set(table.scan(filter=filter_).to_arrow()["s"].to_pylist())
     assert selected <= {names[p] for p in (*selection.whole, *selection.partial)}
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """A table whose partitions tell p and the day of ts, and whose metrics tell id and v."""
+    warehouse = str(tmp_path_factory.mktemp("parts"))
+    catalog = load_catalog("parts", type="memory", warehouse=warehouse)
+    catalog.create_namespace("db")
+    new_table = catalog.create_table(
+        "db.t",
+        schema="id BIGINT, p INT, ts TIMESTAMP_NTZ, v BIGINT",
+        partitioned_by=["p", "days(ts)", "bucket(4, v)"],
+        properties={"write.metadata.metrics.column.ts": "none"},
+    )
+    for ids in ([1, 2], [None, 4], [5, 6], [None, None]):
+        for_each = [(i, p, day) for p, day in ((1, 1), (2, 2), (None, 3)) for i in ids]
+        columns = {
+            "id": [i for i, _, _ in for_each],
+            "p": [p for _, p, _ in for_each],
+            "ts": [dt.datetime(2026, 1, day, 12) for _, _, day in for_each],
+            "v": [day for _, _, day in for_each],
+        }
+        new_table.append(pa.table(columns, schema=to_arrow_schema(new_table.schema)))
+    return new_table
+
+
+@pytest.mark.parametrize(
+    ("filter_", "whole", "partial"),
+    [
+        ("p = 1 and id is not null", "1a 1c", "1b"),
+        ("p = 1 and id < 3", "1a", ""),
+        ("not (p <> 1 or id is null)", "1a 1c", "1b"),
+        # without metrics, the day proves it
+        ("ts < timestamp_ntz '2026-01-02' and id > 4", "1c", ""),
+        ("p = 1 or id >= 6", "1a 1b 1c 1d", "2c Nonec"),
+        ("(p = 1 and id >= 7) or (p = 2 and id < 3)", "2a", ""),
+    ],
+)
+def test_each_part_of_a_condition_is_decided_by_partition_or_metrics(
+    parts: Table, filter_: str, whole: str, partial: str
+) -> None:
+    selection = select_files(parts.scan(filter=filter_))
+    assert " ".join(sorted(map(_name, selection.whole.values()))) == whole
+    assert " ".join(sorted(map(_name, selection.partial.values()))) == partial
+
+
+def _name(file: ScanTask) -> str:
+    return f"{file.partition[0]}{'abcd'[file.data_sequence_number - 1]}"
+
+
+_PARTS = [
+    *("p = 1", "p <> 1", "p in (1, 2)", "p is null", "p is not null"),
+    *("id < 3", "id = 5", "id <> 7", "id is null", "id is not null"),
+    *("ts < timestamp_ntz '2026-01-02'", "ts is not null", "v = 1", "v not in (2, 3)"),
+]
+
+
+def test_two_conditions_together_decide_what_each_of_them_decides(parts: Table) -> None:
+    def decided(text: str) -> tuple[set[str], set[str]]:
+        selection = select_files(parts.scan(filter=text))
+        return set(selection.whole), {*selection.whole, *selection.partial}
+
+    alone = {text: decided(text) for text in _PARTS}
+    assert any(whole for whole, _ in alone.values())
+    for (a, (whole_a, some_a)), (b, (whole_b, some_b)) in combinations(alone.items(), 2):
+        assert decided(f"{a} and {b}") == (whole_a & whole_b, some_a & some_b), (a, b)
+        assert decided(f"{a} or {b}") == (whole_a | whole_b, some_a | some_b), (a, b)
 
 
 @pytest.fixture(scope="module")
