@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from iceberg_pyspark import install
 from iceberg_pyspark.changes.changes import AddEncryptionKey
 from iceberg_pyspark.changes.changes_json import update_to_json
 from iceberg_pyspark.spec.encryption import encryption_key
+from tests.amounts import WORK
 from tests.support.encrypted_tables import files_with, key_properties, open_encrypted_catalog
 from tests.support.java_records import append_records, create_java_table, read_records
 from tests.support.oracle import Oracle
@@ -216,3 +218,64 @@ def test_java_applies_our_equality_deletes(oracle: Oracle, java_folder: Path, la
     oracle.sql(f"call lake.system.rewrite_equality_deletes('{name}')")
     assert oracle.table_rows(f"java_keys.{name}") == java
     assert files_with(java_folder / "wh" / "d" / "keyed", ["secret", "PAR1", "PFA1"]) == []
+
+
+def random_statement(random: Random, number: int) -> str:
+    """Return a change of `{t}` that has the word of secrets in all that it writes."""
+    low = random.randrange(60)
+    some = f"id % {random.choice((2, 3, 7))} = 1 and id between {low} and {low + 30}"
+    text = f"'secret {number}'"
+    return random.choice(
+        (
+            f"insert into {{t}} select id, 'secret' || id, {number} from range({low}, {low + 20})",
+            f"insert into {{t}} values ({low}, null, null), (null, {text}, {number})",
+            f"update {{t}} set v = {text} where {some}",
+            f"update {{t}} set p = p + 1, v = {text} where p = {number // 2}",
+            f"delete from {{t}} where {some}",
+            f"delete from {{t}} where v = 'secret{low}' or p = {number - 2}",
+            f"merge into {{t}} a using (select id, {text} v from range({low}, {low + 9}) union all "
+            f"select {1000 + number}, {text}) b on a.id = b.id when matched and a.p < {number} "
+            "then delete when matched then update set v = b.v "
+            f"when not matched then insert (id, v, p) values (b.id, b.v, {number})",
+        )
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(3 * WORK))
+def test_random_changes_by_both_and_by_python(
+    oracle: Oracle, ours: ice.TableCatalog, java_folder: Path, lake: None, seed: int
+) -> None:
+    """Each change is made by Java, by our SQL or by plain Python; all read the same rows then."""
+    random = Random(seed)
+    name = f"random_{seed}"
+    modes = {
+        f"write.{op}.mode": random.choice(("merge-on-read", "copy-on-write"))
+        for op in ("delete", "update", "merge")
+    }
+    properties = {
+        **ENCRYPTED,
+        **modes,
+        "encryption.data-key-length": random.choice(("16", "24", "32")),
+        "write.format.default": random.choice(("parquet", "parquet", "avro")),
+    }
+    texts = ", ".join(f"'{k}' = '{v}'" for k, v in properties.items())
+    by = random.choice(("", "partitioned by (p)", "partitioned by (bucket(3, id))"))
+    create = f"(id bigint, v string, p int) {by} tblproperties ({texts})"
+    oracle.sql(f"create table {random.choice(('java_keys', 'lake'))}.d.{name} {create}")
+    for number in range(12):
+        maker = random.choice(("java_keys", "lake", "python"))
+        if maker == "python":
+            table = ours.load_table(f"d.{name}")
+            if random.random() < 0.5:
+                table.delete(f"id > {random.randrange(90)} and p < {number}")
+            else:
+                new = {"id": [number], "v": ["secret p"], "p": pa.array([number], pa.int32())}
+                table.append(pa.table(new))
+        else:
+            oracle.sql(random_statement(random, number).format(t=f"{maker}.d.{name}"))
+        java = oracle.table_rows(f"java_keys.d.{name}")
+        assert oracle.table_rows(f"lake.d.{name}") == java, number
+        assert rows_of(ours, f"d.{name}") == java, number
+    assert ours.load_table(f"d.{name}").verify(check_files=True).findings == ()
+    assert files_with(java_folder / "wh" / "d" / name, ["secret", "PAR1"]) == []
