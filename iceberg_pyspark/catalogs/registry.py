@@ -18,9 +18,7 @@ from iceberg_pyspark.catalogs.catalog_properties import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog
 from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
@@ -87,7 +85,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     check_file_io_class(f"catalog '{catalog_name}'", all_properties)
     match _type_of(catalog_name, all_properties):
         case "sql":
-            # importing SQLAlchemy takes a third of a second, which other catalogs should not pay
+            # a catalog's modules are imported for this catalog alone; SQLAlchemy takes 0.3 seconds
             from iceberg_pyspark.catalogs.sql.database_catalog import open_sql_catalog  # noqa: PLC0415
 
             return open_sql_catalog(catalog_name, all_properties)
@@ -96,8 +94,12 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
         case "memory":
             return MemoryCatalog(catalog_name, all_properties)
         case "glue":
+            from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog  # noqa: PLC0415
+
             return GlueCatalog(catalog_name, all_properties)
         case "hive":
+            from iceberg_pyspark.catalogs.hive.hive_catalog import HiveCatalog  # noqa: PLC0415
+
             return HiveCatalog(catalog_name, all_properties)
         case _:
             return _rest_catalog(catalog_name, all_properties)

@@ -1,10 +1,13 @@
-"""`install(spark)`: adds Iceberg to a classic Spark session."""
+"""`install(spark)`: adds Iceberg to a classic Spark session.
+
+Methods import what they call: most sessions run SQL alone, without procedures.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
@@ -24,22 +27,23 @@ from iceberg_pyspark.spark.data_source.worker_python import (
     prepare_worker_python,
     worker_python_problem,
 )
-from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable, snapshot
-from iceberg_pyspark.spark.procedures.migrate import check_session_catalog, migrate
-from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, no_other_catalog
 from iceberg_pyspark.spark.requests.handlers import handle_request
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions, Sessions
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.session_catalogs import catalog_and_identifier, catalog_and_levels
-from iceberg_pyspark.spark.spark_table import SparkTable, portable_table, spark_table
 from iceberg_pyspark.spark.sql_catalog.alter_table import run_statement
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
-from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN
-from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT
 from iceberg_pyspark.table.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable
+    from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun
+    from iceberg_pyspark.spark.spark_table import SparkTable
+
+# ruff: noqa: PLC0415 - see above
 
 _log = get_logger(__name__)
 
@@ -143,6 +147,8 @@ class IcebergSession:
         `iceberg-py` reads and changes the table. They are the format's: the catalog's name,
         `catalog.<key>` and settings of the store, as in `**{"catalog.uri": ...}`.
         """
+        from iceberg_pyspark.spark.spark_table import portable_table, spark_table
+
         if catalog is not None or options or self.bridge is None:
             return portable_table(self.spark, name, catalog=catalog, **options)
         return spark_table(self.spark, name, self._open_catalog, self.row_level())
@@ -178,6 +184,10 @@ class IcebergSession:
         examines and counts the files, and creates nothing. Raises `TableAlreadyExistsError`,
         `InvalidRequestError` and `UnsupportedFeatureError` for a source that cannot be used.
         """
+        from iceberg_pyspark.spark.procedures.adoption import snapshot
+        from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN
+        from iceberg_pyspark.table.maintenance.procedures import SNAPSHOT
+
         arguments = {
             "source_table": source_table,
             "table": table,
@@ -206,6 +216,10 @@ class IcebergSession:
         counts the files, and changes nothing. Raises `InvalidRequestError` if `spark_catalog` is no
         catalog of this package, and the errors of `snapshot`.
         """
+        from iceberg_pyspark.spark.procedures.migrate import migrate
+        from iceberg_pyspark.table.maintenance.procedure_parts import DRY_RUN
+        from iceberg_pyspark.table.maintenance.procedures import MIGRATE
+
         arguments = {
             "table": table,
             "properties": properties,
@@ -224,6 +238,10 @@ class IcebergSession:
         Raises `InvalidRequestError` for a path, and `UnsupportedFeatureError` for a procedure that
         reads Spark's own catalog if the session has no bridge.
         """
+        from iceberg_pyspark.spark.procedures.migrate import check_session_catalog
+        from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, no_other_catalog
+        from iceberg_pyspark.table.maintenance.procedures import MIGRATE, SNAPSHOT
+
         table = arguments["table"]
         if name in (MIGRATE.name, SNAPSHOT.name) and self.bridge is None:
             raise UnsupportedFeatureError(

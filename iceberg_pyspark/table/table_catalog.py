@@ -53,7 +53,6 @@ from iceberg_pyspark.table.commits.define_view import (
     create_view,
     with_views,
 )
-from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
 
@@ -256,6 +255,11 @@ class TableCatalog:
         """Drop the table; its files stay, except with `purge`. Raises `NoSuchTableError`."""
         catalog, identifier = self._resolve(name)
         if purge:
+            # most processes drop no table
+            from iceberg_pyspark.table.maintenance.removal.purge_table import (  # noqa: PLC0415
+                drop_with_files,
+            )
+
             drop_with_files(catalog, identifier)
         else:
             catalog.drop_table(identifier)

@@ -26,15 +26,20 @@ TRAVELS = (
 )
 
 
-def loaded_after(statement: str) -> set[str]:
-    """Return the top-level modules loaded in a new process after a statement."""
+def modules_after(statement: str) -> set[str]:
+    """Return the modules loaded in a new process after a statement."""
     done = subprocess.run(
         [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return {name.split(".")[0] for name in done.stdout.split()}
+    return set(done.stdout.split())
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Return the top-level modules loaded in a new process after a statement."""
+    return {name.split(".")[0] for name in modules_after(statement)}
 
 
 def test_the_package_does_not_import_pyspark() -> None:
@@ -56,8 +61,21 @@ def test_a_module_that_imports_pyspark_can_be_the_first_that_does() -> None:
 
 
 def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
-    loaded = loaded_after("from iceberg_pyspark.spark import installation, session")
-    assert loaded.isdisjoint({"pandas", "sqlglot", "sqlalchemy", "fsspec", "httpx", "datafusion"})
+    modules = modules_after("from iceberg_pyspark.spark import installation, session")
+    foreign = {"pandas", "sqlglot", "sqlalchemy", "fsspec", "httpx", "datafusion"}
+    assert modules.isdisjoint(foreign)
+    rarely_needed = (
+        "spark.procedures",
+        "spark.portable",
+        "table.maintenance",
+        "table.health",
+        "table.verify",
+        "catalogs.glue.glue_catalog",
+        "catalogs.hive",
+        "catalogs.rest",
+        "catalogs.sql",
+    )
+    assert modules.isdisjoint(f"{PACKAGE.name}.{part}" for part in rarely_needed)
 
 
 def test_the_package_imports_where_pyspark_is_absent() -> None:

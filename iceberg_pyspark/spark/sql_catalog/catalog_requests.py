@@ -2,6 +2,8 @@
 
 Unsupported requests raise errors. The JVM refers to a loaded table by a handle, which contains
 everything that is needed to load the same state again.
+
+What few sessions need, procedures and the removal of files, is imported when it is called.
 """
 
 from __future__ import annotations
@@ -73,11 +75,6 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import (
     TableStage,
 )
 from iceberg_pyspark.spark.options.option_values import snapshot_bounds
-from iceberg_pyspark.spark.procedures.call_statement import (
-    call_procedure,
-    procedure_definition,
-    procedure_names,
-)
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema, struct_from_json
 from iceberg_pyspark.spark.sql_catalog.alter_table import (
     alter_table,
@@ -122,10 +119,11 @@ from iceberg_pyspark.table.commits.create_table import (
     new_table_properties,
     planned_table,
 )
-from iceberg_pyspark.table.maintenance.removal.purge_table import drop_all_in, drop_with_files
 from iceberg_pyspark.table.metadata_tables.lookup import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import load_table
+
+# ruff: noqa: PLC0415 - see above
 
 _ACKNOWLEDGEMENT = Acknowledgement()
 _DEFAULT_NAMESPACE = "default-namespace"
@@ -275,10 +273,14 @@ class CatalogCallbacks:
 
     def procedures_list(self, request: ProceduresList) -> ProcedureNames:
         """Return the procedures in a namespace."""
+        from iceberg_pyspark.spark.procedures.call_statement import procedure_names
+
         return ProcedureNames(names=procedure_names(request.namespace))
 
     def procedure_load(self, request: ProcedureLoad) -> ProcedureDefinition:
         """Return the parameters and result columns of a procedure."""
+        from iceberg_pyspark.spark.procedures.call_statement import procedure_definition
+
         return procedure_definition(request.namespace, request.name)
 
     def procedure_call(
@@ -289,6 +291,8 @@ class CatalogCallbacks:
         open_catalog: Callable[[str], Catalog],
     ) -> ProcedureRows:
         """Run CALL in a session; `open_catalog` opens other catalogs of the session by name."""
+        from iceberg_pyspark.spark.procedures.call_statement import call_procedure
+
         catalog = self.catalog(request.catalog)
         return call_procedure(
             spark,
@@ -371,6 +375,8 @@ class CatalogCallbacks:
         catalog = self.catalog(request.catalog)
         try:
             if request.purge:
+                from iceberg_pyspark.table.maintenance.removal.purge_table import drop_with_files
+
                 drop_with_files(catalog, _identifier(request))
             else:
                 catalog.drop_table(_identifier(request))
@@ -427,6 +433,8 @@ class CatalogCallbacks:
         """Carry out DROP NAMESPACE."""
         catalog = self.catalog(request.catalog)
         if request.cascade:
+            from iceberg_pyspark.table.maintenance.removal.purge_table import drop_all_in
+
             drop_all_in(catalog, request.namespace)
         catalog.drop_namespace(request.namespace)
         return _ACKNOWLEDGEMENT
