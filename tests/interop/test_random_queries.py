@@ -29,6 +29,7 @@ ROWS = (
     "if(id % 9 = 0, double('NaN'), (id % 50) / 8 - 2) AS x, "
     "if(id % 6 = 0, null, CAST((id % 70) / 4 - 5 AS DECIMAL(9, 2))) AS n FROM range({count})"
 )
+ORDERS = ("", " DESC", " NULLS LAST", " DESC NULLS FIRST")
 _FIRST_FIELD = {"by_days": "days(ts)", "by_value": "p"}
 
 NAN_IS_LARGEST = "{a}.x > {n}.5"
@@ -103,7 +104,7 @@ class Queries:
         return query
 
     def _order(self) -> str:
-        return self._choose.choice(["", " DESC", " NULLS LAST", " DESC NULLS FIRST"])
+        return self._choose.choice(ORDERS)
 
     def _table(self) -> str:
         return "{place}" + self._choose.choice(TABLES)
@@ -196,6 +197,20 @@ def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -
         del rows["Java's"]
     wrong = [reader for reader, actual in rows.items() if actual != rows["plain"]]
     assert not wrong, f"{', '.join(wrong)} differ from the plain rows: {query}"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_first_rows_of_any_order_are_those_of_the_connector(lake: Oracle, name: str) -> None:
+    """Only files that may have them are read."""
+    offer(lake, name)
+    for column in COLUMNS:
+        for order in ORDERS:
+            query = f"SELECT {column} FROM {{t}} ORDER BY {column}{order} LIMIT 7"
+            rows = [
+                spark_rows(lake.sql(query.format(t=f"{place}{name}")).collect())
+                for place in ("plain_", "java_hadoop.random_queries.", "lake.random_queries.")
+            ]
+            assert rows[0] == rows[1] == rows[2], query
 
 
 def test_min_and_max_of_floats_are_those_of_the_connector(lake: Oracle) -> None:

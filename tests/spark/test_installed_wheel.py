@@ -134,7 +134,7 @@ def test_installed_wheel_runs_the_quick_start(wheel: Path, tmp_path: Path) -> No
     shown = run([python, program], tmp_path)
     assert f"installed in ['{packages}/iceberg_pyspark']" in shown
     assert "(1, datetime.date(2026, 1, 31), 'a'), (2, None, 'new')]" in shown
-    assert 'v: [["new"]]' in shown
+    assert "0  new" in shown
     assert f"workers import {pyspark.__file__}" in shown, "and no archive"
 
 
