@@ -28,6 +28,7 @@ from iceberg_pyspark.changes.changes import (
     AssertRefSnapshotId,
     AssignUUID,
     Changes,
+    RemoveProperties,
     RemoveSnapshotRef,
     SetCurrentSchema,
     SetDefaultSortOrder,
@@ -52,6 +53,7 @@ from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import (
+    CHARACTER_TYPE,
     DEFAULT_FORMAT_VERSION,
     FORMAT_VERSION,
     PARQUET_COMPRESSION,
@@ -74,6 +76,7 @@ class NewTable:
     """None: the catalog chooses the location."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the columns' ids (`CHARACTER_TYPE`) name the ids of `schema`."""
 
 
 def new_table_metadata(
@@ -105,7 +108,10 @@ def new_table_metadata(
         spec=_fresh_spec(spec or PartitionSpec(spec_id=0), ids),
         sort_order=_fresh_sort_order(sort_order or UNSORTED, ids),
         location=location,
-        properties={PARQUET_COMPRESSION.name: PARQUET_COMPRESSION_OF_NEW_TABLES, **properties},
+        properties={
+            PARQUET_COMPRESSION.name: PARQUET_COMPRESSION_OF_NEW_TABLES,
+            **_of_new_ids(properties, ids),
+        },
     )
     return apply_updates(None, updates, now_ms=now_ms, previous_metadata_location=None)
 
@@ -209,10 +215,24 @@ def replace_table(
     if location is not None:
         updates.append(SetLocation(location))
     mapping = name_mapping_property(metadata.properties, metadata.current_schema, fresh)
-    new_properties = {k: v for k, v in properties.items() if k not in RESERVED_PROPERTIES}
+    of_new_ids = _of_new_ids(properties, ids)
+    new_properties = {k: v for k, v in of_new_ids.items() if k not in RESERVED_PROPERTIES}
+    old = [k for k in metadata.properties if k.startswith(CHARACTER_TYPE) and k not in of_new_ids]
+    if old:
+        updates.append(RemoveProperties(tuple(old)))
     updates.append(SetProperties({**mapping, **new_properties}))
     stays = AssertRefSnapshotId(MAIN, metadata.current_snapshot_id)
     return Changes(updates=tuple(updates), requirements=(*same_table(metadata.table_uuid), stays))
+
+
+def _of_new_ids(properties: Mapping[str, str], ids: Mapping[int, int]) -> dict[str, str]:
+    """Return the properties with the new ids of the columns that some of them name."""
+    new_keys = {f"{CHARACTER_TYPE}{old}": f"{CHARACTER_TYPE}{new}" for old, new in ids.items()}
+    return {
+        new_keys.get(key, key): value
+        for key, value in properties.items()
+        if key in new_keys or not key.startswith(CHARACTER_TYPE)
+    }
 
 
 def _ids_of_the_same_names(schema: Schema, metadata: TableMetadata) -> dict[int, int]:

@@ -198,6 +198,9 @@ ROW_LEVEL_DISTRIBUTION = {
     for op in ROW_LEVEL_OPERATIONS
 }
 
+CHARACTER_TYPE = "iceberg-py.character-type."
+"""Before the id of a string column: `varchar(n)`, its type for Spark."""
+
 # --- checks -------------------------------------------------------------------------------------
 
 _NEEDED_BY_COMMITS = (

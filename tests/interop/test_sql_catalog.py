@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
+from iceberg_pyspark.spec.table_properties import CHARACTER_TYPE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import snapshot_ids
@@ -93,6 +94,8 @@ def test_create_table_with_every_transform_writes_what_java_writes(lake: Oracle)
         "bucket(8, n.x), v)".replace("truncate(3, s)", "truncate(3, `a b`)")
         + " comment 'a table' tblproperties ('k'='v', 'format-version'='2')",
     )
+    # Java forgets the length of a text
+    assert ours["properties"].pop(f"{CHARACTER_TYPE}8") == "varchar(5)"
     assert shape(ours) == shape(java)
     hours, java_hours = run_on_both(
         lake, "hourly", "create table {t} (ts timestamp) using iceberg partitioned by (hours(ts))"

@@ -44,7 +44,9 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import (
 )
 from iceberg_pyspark.spark.bridge.spark_conditions import literal_value
 from iceberg_pyspark.spark.rows.spark_types import from_spark_schema
+from iceberg_pyspark.spark.sql_catalog.character_types import character_properties
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_properties import CHARACTER_TYPE
 from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StringType,
@@ -119,6 +121,24 @@ def _change_columns(transaction: Transaction, changes: Sequence[TableChange], na
         _change_column(schema, c, name)
     if any_change:
         schema.commit()
+        _keep_character_types(transaction, schema.schema, changes)
+
+
+def _keep_character_types(
+    transaction: Transaction, schema: Schema, changes: Sequence[TableChange]
+) -> None:
+    """Keep VARCHAR(n) of new columns, and of columns that get another type."""
+    update = transaction.update_properties()
+    for c in changes:
+        if isinstance(c, AddColumn | UpdateType):
+            f = schema.find(".".join(c.path))
+            column = spark_types.StructType().add(f.name, _spark_type(c.type))
+            kept = character_properties(column, Schema(fields=(f,)))
+            update.set(kept)
+            key = f"{CHARACTER_TYPE}{f.field_id}"
+            if not kept and key in transaction.metadata.properties:
+                update.remove(key)
+    update.commit()
 
 
 def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
@@ -183,9 +203,15 @@ def _primitive(c: UpdateType, column: str) -> PrimitiveType:
 
 
 def _iceberg_type(text: str) -> Type:
+    struct = spark_types.StructType().add("x", _spark_type(text))
+    return from_spark_schema(struct).fields[0].type
+
+
+def _spark_type(text: str) -> spark_types.DataType:
+    """Return a type that Spark describes in JSON."""
     field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
     struct = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
-    return from_spark_schema(struct).fields[0].type
+    return struct.fields[0].dataType
 
 
 def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:

@@ -87,6 +87,7 @@ from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     load_for_query,
     with_table_cache,
 )
+from iceberg_pyspark.spark.sql_catalog.character_types import character_properties
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
     abort_staged_table,
@@ -107,7 +108,7 @@ from iceberg_pyspark.spark.sql_catalog.view_requests import (
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.table_properties import WAP_ENABLED
+from iceberg_pyspark.spec.table_properties import CHARACTER_TYPE, WAP_ENABLED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.table.change_feed.changelog_range import (
     ChangelogRange,
@@ -456,16 +457,18 @@ def _identifier(request: TableRequest) -> TableIdentifier:
 
 
 def _new_table(catalog: Catalog, request: TableCreate) -> NewTable:
-    schema = with_defaults(from_spark_schema(struct_from_json(request.schema)), request.defaults)
-    properties = dict(request.properties)
+    struct = struct_from_json(request.schema)
+    schema = with_defaults(from_spark_schema(struct), request.defaults)
+    properties = {k: v for k, v in request.properties.items() if not k.startswith(CHARACTER_TYPE)}
     location = properties.pop("location", None)
     return NewTable(
         schema=schema,
         spec=parse_partitioning(request.partitioned_by, schema),
         location=location,
-        properties=new_table_properties(
-            catalog.properties, _stored_properties(catalog, properties)
-        ),
+        properties={
+            **new_table_properties(catalog.properties, _stored_properties(catalog, properties)),
+            **character_properties(struct, schema),
+        },
     )
 
 

@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.rows.spark_types import (
     shown_spark_schema,
     to_spark_schema,
 )
+from iceberg_pyspark.spark.sql_catalog.character_types import with_character_types
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.default_expressions import with_shown_defaults
 from iceberg_pyspark.spec.schema import Schema
@@ -75,11 +76,11 @@ def definition_of_snapshot(
         schema=selected_snapshot.schema,
         size_in_bytes=_total(selected_snapshot, "files-size"),
     )
+    schema = selected_snapshot.schema
+    shown = with_shown_defaults(shown_spark_schema(schema), schema)
     return msgspec.structs.replace(
         definition,
-        schema=with_shown_defaults(
-            shown_spark_schema(selected_snapshot.schema), selected_snapshot.schema
-        ).json(),
+        schema=with_character_types(shown, schema, metadata.properties).json(),
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
