@@ -38,6 +38,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.table.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.table.table import Table
 from tests.amounts import FULL_WORK
+from tests.support.change_plans import noted_plans
 from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases
@@ -470,6 +471,25 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     met = dict.fromkeys(range(12, 16), "of 4")
     assert contents(t) == {**dict.fromkeys(range(12), "alone"), **met}
+
+
+@pytest.mark.nightly
+def test_changed_rows_of_one_small_file_are_not_shuffled(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session.spark
+    spark.sql(
+        "create table rows.db.single (id bigint, s string) "
+        "tblproperties ('write.update.mode'='merge-on-read')"
+    )
+    t = session.table("rows.db.single")
+    t.append(rows(*IDS).drop_columns(["g"]))
+    plans = noted_plans(monkeypatch)
+    spark.sql("update rows.db.single set s = 'new' where id = 1")
+    spark.sql("update rows.db.single set s = 'newer' where id <= 1")
+    assert ["Exchange" in plan for plan in plans] == [False, True], "the second has two files"
+    found = contents(t)
+    assert (found[0], found[1], len(found)) == ("newer", "newer", len(IDS))
 
 
 def test_commits_of_others(

@@ -29,6 +29,8 @@ from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
+_BYTES_OF_A_SMALL_FILE = 4 * 1024 * 1024
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeWhere(ABC):
@@ -44,9 +46,8 @@ class ChangeWhere(ABC):
         """Return the change of each selected row."""
 
     def needs_no_rebalance(self, target: Target) -> bool:
-        """See `Operation`: the changed rows are few and come from many files."""
-        del target
-        return False
+        """See `Operation`: one task reads a small file, and else the few rows are of many files."""
+        return target.file_count == 1 and target.size_in_bytes <= _BYTES_OF_A_SMALL_FILE
 
     def sources(self, target: Target, rows: DataFrame) -> list[Source]:
         """See `Operation`."""
