@@ -12,7 +12,13 @@ from typing import Any
 import pyspark
 import pytest
 
-from iceberg_pyspark.spark.bridge.features import CHANGE_FEEDS, FEATURES, ORC_ZONES, VARIANT_FIELDS
+from iceberg_pyspark.spark.bridge.features import (
+    ANNOTATED_COLUMNS,
+    CHANGE_FEEDS,
+    FEATURES,
+    ORC_ZONES,
+    VARIANT_FIELDS,
+)
 from tests.amounts import FULL_WORK
 from tests.releases.first_steps import STEPS
 from tests.support.spark_sessions import run_python, spark_environment
@@ -22,10 +28,10 @@ pytestmark = pytest.mark.nightly
 DRIVER = """
 import json, logging, sys
 from pathlib import Path
-from iceberg_pyspark.spark.bridge import compiler
+from iceberg_pyspark.spark.bridge import java_classes
 
 changes, logged = {}, []
-source_of = compiler.source_of
+source_of = java_classes.source_of
 
 def changed(module):
     source = source_of(module)
@@ -34,7 +40,7 @@ def changed(module):
         source = source.replace(old, new)
     return source
 
-compiler.source_of = changed
+java_classes.source_of = changed
 
 class Heard(logging.Handler):
     def emit(self, record):
@@ -112,6 +118,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "native scans",
         "batches as small as the Parquet files of a scan",
         "fields of variants read without the variants",
+        "native scans of Parquet files with variants and geometries",
         "deletion vectors read by executors",
         "position deletes read by executors",
         "native scans of ORC files",
@@ -124,7 +131,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     ]
     release = actual["release"]
     # what few users notice is logged at INFO, which is not shown by default
-    minor = (ORC_ZONES.name, VARIANT_FIELDS.name)
+    minor = (ORC_ZONES.name, VARIANT_FIELDS.name, ANNOTATED_COLUMNS.name)
     logged = {n: why for n, why in actual["missing"].items() if n not in minor}
     assert f"({actual['missing'][ORC_ZONES.name]})" in actual["described"]
     for line, (name, why) in zip(actual["logged"], logged.items(), strict=True):

@@ -122,6 +122,13 @@ VARIANT_FIELDS = Feature(
     otherwise="scans read whole variants",
     log_level=logging.INFO,
 )
+ANNOTATED_COLUMNS = Feature(
+    name="native scans of Parquet files with variants and geometries",
+    modules=(PARQUET_SCAN,),
+    internals=("parquet_scan", "annotated_columns"),
+    otherwise="Python reads the Parquet files of tables that ever had such a column",
+    log_level=logging.INFO,
+)
 EXECUTOR_VECTORS = Feature(
     name="deletion vectors read by executors",
     modules=(DELETION_VECTORS,),
@@ -259,6 +266,7 @@ FEATURES = (
     NATIVE_SCAN,
     SMALL_BATCHES,
     VARIANT_FIELDS,
+    ANNOTATED_COLUMNS,
     EXECUTOR_VECTORS,
     EXECUTOR_POSITIONS,
     ORC_SCAN,

@@ -20,6 +20,7 @@ from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.planning.scan_tasks import UNKNOWN_SEQUENCE_NUMBER, ScanTask
 from iceberg_pyspark.spark.bridge.features import (
+    ANNOTATED_COLUMNS,
     EXECUTOR_POSITIONS,
     EXECUTOR_VECTORS,
     NATIVE_SCAN,
@@ -46,7 +47,14 @@ from iceberg_pyspark.spark.native_read.reader_differences import (
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.table_properties import DATA_FORMAT
-from iceberg_pyspark.spec.types import DateType, NestedField
+from iceberg_pyspark.spec.types import (
+    DateType,
+    GeographyType,
+    GeometryType,
+    NestedField,
+    VariantType,
+    walk_fields,
+)
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
@@ -204,12 +212,26 @@ class ReadColumns:
         feature = ORC_SCAN if file_format == "orc" else NATIVE_SCAN
         if not (self._bridge.has(feature) and is_exact(self._filter)):
             return None
+        if (
+            file_format == "parquet"
+            and self._is_annotated()
+            and not self._bridge.has(ANNOTATED_COLUMNS)
+        ):
+            return None
         orc = OrcFilesRead(
             bounded_dates=frozenset(f.field_id for f in self.bounded_dates),
             with_zones=self._bridge.has(ORC_ZONES),
         )
         further = {*further, *columns_of(self._filter)}
         return native_columns(self._scan, further, constants, file_format, orc)
+
+    def _is_annotated(self) -> bool:
+        """Return whether Parquet files may have logical types that Parquet 1.15 cannot open."""
+        return any(
+            isinstance(f.type, VariantType | GeometryType | GeographyType)
+            for schema in self._scan.metadata.schemas
+            for f in walk_fields(schema.as_struct)
+        )
 
     def can_read(self, task: ScanTask) -> bool:
         """Return whether Spark's reader reads the rows of a file correctly, apart from deletes."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import iceberg_pyspark
 from iceberg_pyspark.spark.bridge.features import (
+    ANNOTATED_COLUMNS,
     FEATURES,
     NATIVE_SCAN,
     NATIVE_WRITE,
@@ -40,6 +41,7 @@ def test_a_module_takes_only_its_own_features_along() -> None:
         NATIVE_SCAN: "java/parquet_scan does not compile: no class X",
         SMALL_BATCHES: "java/parquet_scan does not compile: no class X",
         VARIANT_FIELDS: "java/parquet_scan does not compile: no class X",
+        ANNOTATED_COLUMNS: "java/parquet_scan does not compile: no class X",
         ORC_SCAN: "java/parquet_scan does not compile: no class X",
         ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }

@@ -31,7 +31,8 @@ public class IcebergPyInternals {
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
         "parquet_readers", "orc_readers", "orc_zones", "parquet_writer", "session_parser",
-        "session_extensions", "views", "stream_epoch", "changelog", "variant_fields"};
+        "session_extensions", "views", "stream_epoch", "changelog", "variant_fields",
+        "annotated_columns"};
     for (int i = 0; i < names.length; i++) reasons.put(names[i], problem(names[i], session));
     return reasons;
   }
@@ -48,6 +49,7 @@ public class IcebergPyInternals {
       if (name.equals("parquet_scan")) IcebergPyFileInternals.parquetScan();
       if (name.equals("parquet_readers")) IcebergPyFileInternals.parquetReaders();
       if (name.equals("variant_fields")) IcebergPyFileInternals.variantKeys();
+      if (name.equals("annotated_columns")) IcebergPyFileInternals.annotatedColumns();
       if (name.equals("orc_readers")) IcebergPyFileInternals.orcReaders();
       if (name.equals("orc_zones")) IcebergPyFileInternals.zonedOrcType();
       if (name.equals("parquet_writer")) IcebergPyFileInternals.parquetWriter();

@@ -108,6 +108,15 @@ public class IcebergPyFileInternals {
     return keys;
   }
 
+  // ---- annotated_columns: files with logical types that Parquet 1.15 ends at with a null pointer
+
+  static void annotatedColumns() throws ReflectiveOperationException {
+    Class type = IcebergPyInternals.classNamed("org.apache.parquet.format.LogicalType");
+    IcebergPyInternals.method(type, "isSetVARIANT", new Class[0]);
+    IcebergPyInternals.method(type, "isSetGEOMETRY", new Class[0]);
+    IcebergPyInternals.method(type, "isSetGEOGRAPHY", new Class[0]);
+  }
+
   // ---- parquet_readers: the settings of the readers of Parquet splits in tasks
 
   /** Return the settings of readers of a Parquet scan; null if the release keeps them elsewhere. */
