@@ -109,8 +109,8 @@ def test_what_python_shreds_is_what_java_shreds(lake: Oracle) -> None:
     shred["read__parquet__vectorization__enabled"] = "false"
     for name, values in SHREDDED.items():
         java, ours = f"variants.{name}_javas", f"variants.{name}_ours"
-        for of_name in (java, ours):
-            create(lake, of_name, columns, **shred)
+        for side in (java, ours):
+            create(lake, side, columns, **shred)
         one_file = f"SELECT /*+ COALESCE(1) */ * FROM ({values})"
         lake.sql(f"INSERT INTO java_hadoop.{java} {one_file}")
         theirs, table = (

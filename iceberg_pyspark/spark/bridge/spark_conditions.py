@@ -202,6 +202,9 @@ def literal_value(node: Expression) -> Any:
                 return float(value)
             case "binary":
                 return bytes.fromhex(value)
+            case _ if type_.startswith("timestamp_"):
+                zone = "+00:00" if type_.startswith("timestamp_ltz") else ""
+                return _text_of_nanos(int(value), zone)
             case "boolean" | "byte" | "short" | "integer" | "long" | "string":
                 return value
     except OverflowError as e:
@@ -212,3 +215,10 @@ def literal_value(node: Expression) -> Any:
         seconds, nanos = divmod(value, 1_000_000_000)
         return time(seconds // 3600, seconds // 60 % 60, seconds % 60, nanos // 1000)
     raise _NotUnderstoodError(type_)
+
+
+def _text_of_nanos(nanos: int, zone: str) -> str:
+    """Return a time in nanoseconds since 1970 as text, because Python's times have microseconds."""
+    seconds, fraction = divmod(nanos, 1_000_000_000)
+    moment = _EPOCH.replace(tzinfo=None) + timedelta(seconds=seconds)
+    return f"{moment.isoformat()}.{fraction:09d}{zone}"

@@ -37,7 +37,11 @@ from iceberg_pyspark.spark.data_source.read_options import (
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table, load_table_at
 from iceberg_pyspark.spark.rows.nanoseconds import with_shown_nanos, with_stored_nanos
-from iceberg_pyspark.spark.rows.spark_types import project_with_hidden_columns, to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import (
+    project_with_hidden_columns,
+    refuse_nanos,
+    to_spark_schema,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 from iceberg_pyspark.spec.types import NestedField
@@ -108,6 +112,8 @@ class ReadJob:
         return IcebergReader(scan, self.options.nanos_as)
 
     def _shown(self, projection: Schema) -> StructType:
+        if self.options.nanos_as == "refused":
+            refuse_nanos(projection)
         return to_spark_schema(with_shown_nanos(projection, self.options.nanos_as))
 
     def scan_of(self, required_schema: StructType) -> TableScan:

@@ -36,6 +36,7 @@ from iceberg_pyspark.spark.native_read.reader_differences import (
     OrcFilesRead,
     why_not_by_name,
 )
+from iceberg_pyspark.spark.rows.nanosecond_types import nanos_spark_type
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
@@ -320,8 +321,8 @@ def _why_portable(scan: TableScan, fields: Collection[types.NestedField]) -> str
         if f.field_id > 2147483447:
             return f"metadata column {f.name}"
         for inner in (f, *types.walk_fields(f.type)):
-            if isinstance(inner.type, types.PrimitiveType) and not isinstance(
-                inner.type, _NATIVE_TYPES
+            if isinstance(inner.type, types.PrimitiveType) and not (
+                isinstance(inner.type, _NATIVE_TYPES) or nanos_spark_type(inner.type) is not None
             ):
                 return f"column {f.name} holds {inner.type}"
             if inner is not f and inner.initial_default is not None:
@@ -396,6 +397,10 @@ def sql_literal(type_: types.Type, value: Any) -> str:
             return f"TIMESTAMP '{text}'"
         case types.TimestampType():
             return f"TIMESTAMP_NTZ '{text}'"
+        case types.TimestampNsType():
+            return f"CAST('{text}' AS TIMESTAMP_NTZ(9))"
+        case types.TimestamptzNsType():
+            return f"CAST('{text}' AS TIMESTAMP_LTZ(9))"
         case types.DecimalType(precision=precision, scale=scale):
             return f"CAST('{text}' AS DECIMAL({precision}, {scale}))"
         case types.FloatType() | types.DoubleType():

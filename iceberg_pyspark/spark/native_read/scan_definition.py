@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
 from iceberg_pyspark.spark.native_read.file_layout import grouping_fields
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
-from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema, shows_nanos
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -46,6 +46,9 @@ def relation_definition(
         id=metadata.table_uuid,
         version=str(snapshot_id),
         schema=shown_spark_schema(schema).json(),
+        nanos_schema=(
+            shown_spark_schema(schema, nanos=True).json() if shows_nanos(schema) else None
+        ),
         size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
         grouping=_spark_grouping(metadata, schema),
         filter_columns=tuple(f.name for f in columns_for_skipping(metadata)),

@@ -1,7 +1,8 @@
 """Nanosecond timestamps in types that Spark has, where the option `nanos-as` asks for one.
 
 `long` is the number of nanoseconds since 1970, `truncated` the last timestamp in microseconds that
-is not later. Without the option such columns are refused, so no digits are lost unseen.
+is not later, and `nanos` Spark 4.3's own type. Without the option such columns are refused, so no
+digits are lost unseen.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from iceberg_pyspark.arrow.arrow_schemas import arrow_type, to_arrow_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 
-NanosAs: TypeAlias = Literal["long", "truncated", "refused"]
+NanosAs: TypeAlias = Literal["long", "truncated", "nanos", "refused"]
 """How nanosecond timestamps are read."""
 
 _NANOSECONDS = (types.TimestampNsType, types.TimestamptzNsType)
@@ -26,7 +27,7 @@ _NANOSECONDS = (types.TimestampNsType, types.TimestamptzNsType)
 
 def with_shown_nanos(schema: Schema, nanos_as: NanosAs) -> Schema:
     """Return the schema in which nanosecond timestamps have the types that Spark gets."""
-    if nanos_as == "refused":
+    if nanos_as in ("refused", "nanos"):
         return schema
     return replace(schema, fields=tuple(_shown(f, nanos_as) for f in schema.fields))
 

@@ -20,6 +20,11 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spark.rows.geo_types import geo_spark_type, geo_type_of
+from iceberg_pyspark.spark.rows.nanosecond_types import (
+    NANOS_ENABLED,
+    nanos_spark_type,
+    nanos_type_of,
+)
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
@@ -89,20 +94,25 @@ def to_spark_schema(schema: Schema) -> spark_types.StructType:
     return _to_spark_struct(schema.as_struct, "")
 
 
-def shown_spark_schema(schema: Schema) -> spark_types.StructType:
+def shown_spark_schema(schema: Schema, *, nanos: bool = False) -> spark_types.StructType:
     """Return the schema that a catalog shows: columns without a Spark type appear as binary.
 
     The comment of such a column says so; `project_like` refuses the column by name when a query
-    needs it.
+    needs it. Timestamps in nanoseconds have a type only if `nanos`.
     """
-    return to_spark_schema(Schema(fields=tuple(map(_shown_field, schema.fields))))
+    return to_spark_schema(Schema(fields=tuple(_shown_field(f, nanos) for f in schema.fields)))
+
+
+def shows_nanos(schema: Schema) -> bool:
+    """Return whether a session can show timestamps in nanoseconds that the schema has."""
+    return any(nanos_spark_type(f.type) is not None for f in ice.walk_fields(schema.as_struct))
 
 
 _GEO = ice.GeometryType | ice.GeographyType
 
 
-def _shown_field(f: ice.NestedField) -> ice.NestedField:
-    type_ = _shown_type(f.type)
+def _shown_field(f: ice.NestedField, nanos: bool) -> ice.NestedField:
+    type_ = _shown_type(f.type, nanos)
     doc = f.doc
     if doc is None and isinstance(f.type, _GEO) and geo_spark_type(f.type) is None:
         doc = f"{f.type}, as WKB"
@@ -111,11 +121,13 @@ def _shown_field(f: ice.NestedField) -> ice.NestedField:
     return replace(f, type=type_, doc=doc)
 
 
-def _shown_type(type_: ice.Type) -> ice.Type:
+def _shown_type(type_: ice.Type, nanos: bool) -> ice.Type:
     if not isinstance(type_, ice.PrimitiveType):
-        return ice.with_children(type_, _shown_field)
+        return ice.with_children(type_, lambda f: _shown_field(f, nanos))
     has_type = isinstance(type_, ice.DecimalType | _GEO) or type(type_) in _SPARK_BY_ICEBERG
-    return type_ if has_type else ice.BinaryType()
+    if has_type or (nanos and nanos_spark_type(type_) is not None):
+        return type_
+    return ice.BinaryType()
 
 
 def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructType:
@@ -150,18 +162,35 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
                 _to_spark_type(type_.value_type, f"{path}.value"),
                 not type_.value_required,
             )
+        case ice.TimestampNsType() | ice.TimestamptzNsType():
+            nanos = nanos_spark_type(type_)
+            if nanos is None:
+                raise _no_type(type_, path)
+            return nanos
     make = _SPARK_BY_ICEBERG.get(type(type_))
     if make is None:
-        raise UnsupportedFeatureError(
-            f"column '{path}' has type {type_}, for which Spark has no type here; select the "
-            "other columns, in format iceberg-py with the option columns='a,b,...'"
-            + (
-                ", or read it there with the option nanos-as"
-                if isinstance(type_, ice.TimestampNsType | ice.TimestamptzNsType)
-                else ""
-            )
-        )
+        raise _no_type(type_, path)
     return make()
+
+
+def _no_type(type_: ice.Type, path: str) -> UnsupportedFeatureError:
+    is_nanos = isinstance(type_, ice.TimestampNsType | ice.TimestamptzNsType)
+    return UnsupportedFeatureError(
+        f"column '{path}' has type {type_}, for which Spark has no type here; select the "
+        "other columns, in format iceberg-py with the option columns='a,b,...'"
+        + (
+            f", or read it there with the option nanos-as, or in SQL set {NANOS_ENABLED}"
+            if is_nanos
+            else ""
+        )
+    )
+
+
+def refuse_nanos(schema: Schema) -> None:
+    """Raise `UnsupportedFeatureError` for a column in nanoseconds, also where Spark has a type."""
+    for f in ice.walk_fields(schema.as_struct):
+        if isinstance(f.type, ice.TimestampNsType | ice.TimestamptzNsType):
+            raise _no_type(f.type, schema.name_by_id[f.field_id])
 
 
 def from_spark_schema(schema: spark_types.StructType, *, all_optional: bool = False) -> Schema:
@@ -225,8 +254,9 @@ class _FromSpark:
                     value_type=self.type(type_.valueType, f"{path}.value"),
                     value_required=not (type_.valueContainsNull or self._all_optional),
                 )
-        if (geo := geo_type_of(type_)) is not None:
-            return geo
+        own = geo_type_of(type_) or nanos_type_of(type_)
+        if own is not None:
+            return own
         if getattr(type_, "precision", 0) > _TIME_DIGITS and type_.typeName().startswith("time"):
             raise UnsupportedFeatureError(
                 f"column '{path}': {type_.simpleString()} has more digits than Iceberg's time, "
@@ -299,6 +329,9 @@ def _project_type(type_: ice.Type, required: spark_types.DataType, path: str) ->
                 value_required=not required.valueContainsNull,
             )
     has = _to_spark_type(type_, path)
+    if nanos_type_of(has) is not None and isinstance(required, spark_types.BinaryType):
+        # as the catalog shows the column where Spark's setting is off
+        raise _no_type(type_, path)
     if has != required:
         raise InvalidRequestError(
             f"the schema asks for column '{path}' as {required.simpleString()}, "

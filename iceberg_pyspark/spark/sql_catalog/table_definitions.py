@@ -17,6 +17,7 @@ from iceberg_pyspark.spark.native_read.scan_definition import (
 from iceberg_pyspark.spark.rows.spark_types import (
     hidden_columns,
     shown_spark_schema,
+    shows_nanos,
     to_spark_schema,
 )
 from iceberg_pyspark.spark.sql_catalog.character_types import with_character_types
@@ -77,10 +78,15 @@ def definition_of_snapshot(
         size_in_bytes=_total(selected_snapshot, "files-size"),
     )
     schema = selected_snapshot.schema
-    shown = with_shown_defaults(shown_spark_schema(schema), schema)
+
+    def shown(nanos: bool) -> str:
+        struct = with_shown_defaults(shown_spark_schema(schema, nanos=nanos), schema)
+        return with_character_types(struct, schema, metadata.properties).json()
+
     return msgspec.structs.replace(
         definition,
-        schema=with_character_types(shown, schema, metadata.properties).json(),
+        schema=shown(nanos=False),
+        nanos_schema=shown(nanos=True) if shows_nanos(schema) else None,
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),

@@ -33,7 +33,7 @@ def with_shown_defaults(
 
 
 def _with_default(column: spark_types.StructField, f: types.NestedField) -> spark_types.StructField:
-    if f.write_default is None or not _is_shown_as_it_is(f):
+    if f.write_default is None or not _is_shown_as_it_is(column, f):
         return column
     metadata = {
         **column.metadata,
@@ -44,13 +44,12 @@ def _with_default(column: spark_types.StructField, f: types.NestedField) -> spar
     return spark_types.StructField(column.name, column.dataType, column.nullable, metadata)
 
 
-def _is_shown_as_it_is(f: types.NestedField) -> bool:
+def _is_shown_as_it_is(column: spark_types.StructField, f: types.NestedField) -> bool:
     """Return whether Spark has a type for the column; others are shown as binary, not written."""
     try:
-        to_spark_schema(Schema(fields=(f,)))
+        return to_spark_schema(Schema(fields=(f,))).fields[0].dataType == column.dataType
     except UnsupportedFeatureError:
         return False
-    return True
 
 
 def _default_sql(f: types.NestedField, kind: WhichDefault) -> str:

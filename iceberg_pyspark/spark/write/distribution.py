@@ -275,9 +275,15 @@ def _transform_expression(
     bridge: Bridge, transform: Transform, column: Column, type_: types.Type
 ) -> Column:
     """Return the transform of a column of that type."""
+    if isinstance(transform, IdentityTransform):
+        return column
+    # The transforms of nanoseconds are those of their microseconds; the cast rounds down.
+    match type_:
+        case types.TimestampNsType():
+            column, type_ = column.cast("timestamp_ntz"), types.TimestampType()
+        case types.TimestamptzNsType():
+            column, type_ = column.cast("timestamp_ltz"), types.TimestamptzType()
     match transform:
-        case IdentityTransform():
-            return column
         case YearTransform():
             return F.year(_date(column, type_)) - _EPOCH_YEAR
         case MonthTransform():

@@ -18,6 +18,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.call_arguments import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.rows.geo_types import geo_spark_type
+from iceberg_pyspark.spark.rows.nanosecond_types import nanos_spark_type
 from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import column_of, transform_of_field
 from iceberg_pyspark.spec import types as ice
@@ -94,7 +95,8 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
 def _is_written_alike(f: ice.NestedField) -> bool:
     if isinstance(f.type, ice.StructType):
         return all(_is_written_alike(child) for child in f.type.fields)
-    return isinstance(f.type, _TYPES_WRITTEN_ALIKE) or geo_spark_type(f.type) is not None
+    own = geo_spark_type(f.type) or nanos_spark_type(f.type)
+    return isinstance(f.type, _TYPES_WRITTEN_ALIKE) or own is not None
 
 
 def _distinct(struct: ice.StructType) -> bool:
@@ -173,6 +175,8 @@ def partition_columns(
             continue
         source = schema.field_by_id.get(f.source_id)
         if source is None or len(f.source_ids) > 1 or not isinstance(f.transform, _TRANSFORMS):
+            return None
+        if isinstance(f.transform, IdentityTransform) and nanos_spark_type(source.type) is not None:
             return None
         part = transform_of_field(bridge, f.source_id, f.transform, schema)
         value = _folder_name(part, column_of(f.source_id, schema), f.transform, source.type)

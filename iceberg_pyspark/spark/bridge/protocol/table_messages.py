@@ -190,6 +190,9 @@ class TableDefinition(Response, frozen=True, kw_only=True):
     id: str | None = None
     version: str | None = None
     schema: str
+    nanos_schema: str | None = None
+    """The schema if Spark's timestamps in nanoseconds are on; None if it is the same."""
+
     metadata_columns: str = NO_COLUMNS
     properties: Mapping[str, str] = {}
     partitioning: tuple[PartitionTransform, ...] = ()

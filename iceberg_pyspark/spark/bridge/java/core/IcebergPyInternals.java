@@ -3,6 +3,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
@@ -118,6 +120,25 @@ public class IcebergPyInternals {
         new Class[] {String.class, CaseInsensitiveStringMap.class, scala.Option.class});
     method(make.getReturnType(), "dataSource", new Class[0]);
     return make;
+  }
+
+  // ---- timestamps in nanoseconds, which Spark has since 4.3
+
+  static boolean isNanos(DataType type) {
+    return type.typeName().startsWith("timestamp_") && type.typeName().endsWith(")");
+  }
+  /** Return a value of such a type as the number of nanoseconds since 1970. */
+  static String nanosOf(Object value) {
+    try {
+      long micros = value.getClass().getField("epochMicros").getLong(value);
+      short rest = value.getClass().getField("nanosWithinMicro").getShort(value);
+      return BigInteger.valueOf(micros)
+          .multiply(BigInteger.valueOf(1000))
+          .add(BigInteger.valueOf(rest))
+          .toString();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   // ---- session_parser: the parser of a session's statements, and positions in their text

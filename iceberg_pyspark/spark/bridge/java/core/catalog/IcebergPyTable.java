@@ -28,7 +28,12 @@ public class IcebergPyTable
   IcebergPyTable(IcebergPyTableDefinition definition) {
     this.definition = definition;
     this.handle = definition.handle();
-    this.schema = (StructType) DataType.fromJson(definition.schema());
+    boolean nanos = definition.nanosSchema() != null
+        && SQLConf.get()
+               .getConfString("spark.sql.timestampNanosTypes.enabled", "false")
+               .equalsIgnoreCase("true");
+    this.schema =
+        (StructType) DataType.fromJson(nanos ? definition.nanosSchema() : definition.schema());
   }
   /** Return the handle for the batches of a stream. */
   String handleToWrite() { return handle; }

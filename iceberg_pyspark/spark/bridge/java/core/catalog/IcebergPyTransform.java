@@ -38,6 +38,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampNTZType$;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.TimestampType$;
 
 /**
  * A partition transform of columns with known types, and its form as a Spark expression. The rule
@@ -87,7 +88,7 @@ public class IcebergPyTransform implements ScalarFunction {
         || type instanceof LongType)
       return "long";
     if (type instanceof DateType || type instanceof TimestampType
-        || type instanceof TimestampNTZType)
+        || type instanceof TimestampNTZType || IcebergPyInternals.isNanos(type))
       return "time";
     if (type instanceof StringType) return "text";
     if (type instanceof BinaryType) return "bytes";
@@ -95,7 +96,7 @@ public class IcebergPyTransform implements ScalarFunction {
   }
 
   Expression expression(List arguments) {
-    Expression value = (Expression) arguments.get(arguments.size() - 1);
+    Expression value = inMicros((Expression) arguments.get(arguments.size() - 1));
     if (name.equals("bucket")) {
       Expression positive = new BitwiseAnd(hash(value), integer(Integer.MAX_VALUE));
       return orNull(value, new Pmod(positive, (Expression) arguments.get(0)));
@@ -153,6 +154,13 @@ public class IcebergPyTransform implements ScalarFunction {
       value = new PreciseTimestampConversion(value, value.dataType(), LongType$.MODULE$);
     if (!kind.equals("long") && !kind.equals("time")) return IcebergPyMurmur3.of(value, kind);
     return IcebergPyMurmur3.of(cast(value, LongType$.MODULE$), "long");
+  }
+  /** Round nanoseconds down: their transforms are those of their microseconds. */
+  private static Expression inMicros(Expression time) {
+    if (!IcebergPyInternals.isNanos(time.dataType())) return time;
+    boolean zoned = time.dataType().typeName().startsWith("timestamp_ltz");
+    return cast(
+        time, zoned ? (DataType) TimestampType$.MODULE$ : (DataType) TimestampNTZType$.MODULE$);
   }
   /** Convert a timestamp to the local time in UTC, whatever the session's time zone is. */
   private static Expression inUtc(Expression time) {

@@ -54,7 +54,8 @@ class IcebergPyFunction implements UnboundFunction {
     String kind = IcebergPyTransform.kindOf(type);
     if (name.equals("bucket")) return kind != null;
     if (name.equals("truncate")) return kind != null && !kind.equals("time");
-    boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
+    boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType
+        || IcebergPyInternals.isNanos(type);
     return isTime || type instanceof DateType && !name.equals("hours");
   }
 }

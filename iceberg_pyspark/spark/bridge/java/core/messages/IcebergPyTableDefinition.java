@@ -12,6 +12,7 @@ class IcebergPyTableDefinition {
   String id() { return (String) fields.get("id"); }
   String version() { return (String) fields.get("version"); }
   String schema() { return (String) fields.get("schema"); }
+  String nanosSchema() { return (String) fields.get("nanos_schema"); }
   String metadataColumns() { return (String) fields.get("metadata_columns"); }
   Map properties() { return (Map) fields.get("properties"); }
   List partitioning() {

@@ -96,7 +96,9 @@ class IcebergPyFilters {
         hex.append(Character.forDigit((bytes[i] >> 4) & 15, 16))
             .append(Character.forDigit(bytes[i] & 15, 16));
       plain = hex.toString();
-    } else if (value instanceof Double || value instanceof Float)
+    } else if (IcebergPyInternals.isNanos(type) && value != null)
+      plain = IcebergPyInternals.nanosOf(value);
+    else if (value instanceof Double || value instanceof Float)
       plain = String.valueOf(value);
     else if (!(value == null || value instanceof Number || value instanceof Boolean))
       return node("other", new Object[0]);
