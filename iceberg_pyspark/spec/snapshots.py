@@ -190,14 +190,18 @@ class MetadataLogEntry:
 
 def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as metadata JSON, without the sequence number 0 of v1 tables."""
+    return _to_json(snapshot, snapshot.summary)
+
+
+def _to_json(snapshot: Snapshot, summary: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id}
     if snapshot.parent_snapshot_id is not None:
         out["parent-snapshot-id"] = snapshot.parent_snapshot_id
     if snapshot.sequence_number > 0:
         out["sequence-number"] = snapshot.sequence_number
     out["timestamp-ms"] = snapshot.timestamp_ms
-    if snapshot.summary:
-        out["summary"] = dict(snapshot.summary)
+    if summary:
+        out["summary"] = dict(summary)
     if snapshot.root_manifest is not None:
         out["root-manifest"] = _path_to_store(snapshot.root_manifest, snapshot.table_location)
     elif snapshot.manifest_list is not None:
@@ -232,7 +236,7 @@ def _encode(snapshot: Snapshot) -> bytes:
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
         return compact_json(snapshot_to_json(snapshot)).encode()
-    rest = compact_json(snapshot_to_json(replace(snapshot, summary={})))
+    rest = compact_json(_to_json(snapshot, {}))
     return b'%s,"summary":%s}' % (rest[:-1].encode(), summary.text)
 
 

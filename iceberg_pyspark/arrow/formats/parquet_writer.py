@@ -335,8 +335,9 @@ class ParquetFile:
         """Write one row group of rows that have `stored_arrow_schema`."""
         for i, column in enumerate(rows.columns):
             # pyarrow 23 refuses hidden elements of lists
-            shown = [without_hidden_elements(a) for a in column.chunks]
-            if any(a is not b for a, b in zip(shown, column.chunks, strict=True)):
+            chunks = column.chunks
+            shown = [without_hidden_elements(a) for a in chunks]
+            if any(a is not b for a, b in zip(shown, chunks, strict=True)):
                 rows = rows.set_column(i, rows.field(i), pa.chunked_array(shown, column.type))
         for i, f in self._with_required_below:
             chunks = [_without_nulls(a, f) for a in rows.column(i).chunks]

@@ -73,11 +73,11 @@ def compile_cast_to_table_schema(
     ]
     in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
 
-    def converted(column: _Column, batch: pa.RecordBatch, name: str) -> pa.Array:
+    def converted(column: _Column, arrays: Sequence[pa.Array], rows: int, name: str) -> pa.Array:
         try:
-            return column.array(batch.columns, batch.num_rows)
+            return column.array(arrays, rows)
         except pa.ArrowException as e:
-            type_ = batch.schema.field(column.index or 0).type
+            type_ = source.field(column.index or 0).type
             raise InvalidRequestError(
                 f"column '{name}' of table '{table}': rows of type {type_} cannot be converted to "
                 f"{target.field(name).type}: {e}; split or convert the column's values before "
@@ -86,7 +86,10 @@ def compile_cast_to_table_schema(
 
     def cast_to_table_schema(batch: pa.RecordBatch) -> pa.RecordBatch:
         if not in_place:
-            arrays = [converted(c, batch, f.name) for c, f in zip(columns, target, strict=True)]
+            arrays, rows = batch.columns, batch.num_rows  # Arrow makes the list for each call
+            arrays = [
+                converted(c, arrays, rows, f.name) for c, f in zip(columns, target, strict=True)
+            ]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
         for i, f in required_fields:
             for path, count in required_nulls(batch.column(i), f, f.name):

@@ -231,6 +231,9 @@ class MetricValues:
         else:
             places = np.arange(first, last)
         order = np.argsort(keys, kind="stable")
+        self.field_ids = frozenset(np.unique(keys).tolist())
+        """The fields for which any file has the metric."""
+
         self._keys: Numbers = keys[order]
         self._file_of: Numbers = rows[order]
         self._places: Numbers = places[order]

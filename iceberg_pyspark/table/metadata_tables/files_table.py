@@ -31,7 +31,13 @@ from iceberg_pyspark.table.metadata_tables.entry_values import (
     partition_values,
     shown_type,
 )
-from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shape_column, struct_of
+from iceberg_pyspark.table.metadata_tables.rows import (
+    arrow_field_of,
+    batch_of,
+    field_of,
+    shape_column,
+    struct_of,
+)
 
 PARTITION_DOC = "Partition data tuple, schema based on the partition spec"
 _ROWS_AT_ONCE = 4096
@@ -269,10 +275,17 @@ class EntryRows:
         target: types.NestedField,
     ) -> pa.Array:
         values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
+        measured_ids = frozenset[int]().union(*(v.field_ids for v in values.values()))
+        # of thousands of columns, most have no metrics: those of one type share an array
+        unmeasured: dict[Hashable, pa.Array] = {}
         columns = []
         for metrics_field in _struct(target).fields:
             of_column = field_of(_struct(field), metrics_field)
             source = self.table_schema.find(of_column.name)
+            kind = tuple((f.name, f.type) for f in _struct(metrics_field).fields)
+            if source.field_id not in measured_ids and kind in unmeasured:
+                columns.append(unmeasured[kind])
+                continue
             retyped_columns = of_manifest.retyped.get(source.field_id)
             metrics = []
             for f in _struct(metrics_field).fields:
@@ -284,7 +297,11 @@ class EntryRows:
                     array = bound_values(array, shown_type(source.type))
                 metrics.append(array)
             columns.append(struct_of(_struct(metrics_field), metrics, batch.num_rows))
-        return struct_of(_struct(target), columns, batch.num_rows)
+            if source.field_id not in measured_ids:
+                unmeasured[kind] = columns[-1]
+        if not columns:
+            return struct_of(_struct(target), columns, batch.num_rows)
+        return pa.StructArray.from_arrays(columns, fields=list(arrow_field_of(target).type))
 
 
 def _struct(f: types.NestedField) -> types.StructType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -88,11 +88,17 @@ def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table
 
 def batch_of(projection: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
     """Return a batch of the projected columns, with the right row count even without columns."""
-    fields = [to_arrow_field(f) for f in projection.fields]
+    fields = [arrow_field_of(f) for f in projection.fields]
     arrays = [make(f) for f in projection.fields]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+@lru_cache(maxsize=256)
+def arrow_field_of(field: NestedField) -> pa.Field:
+    """Return the Arrow field of a column, which all manifests share and may have many parts."""
+    return to_arrow_field(field)
 
 
 def shape_column(array: pa.Array, parent: StructType, target: NestedField) -> pa.Array:
