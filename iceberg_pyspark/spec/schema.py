@@ -57,7 +57,7 @@ class Schema:
             for f in self.fields
         ]
 
-    @property
+    @cached_property
     def as_struct(self) -> types.StructType:
         """The fields as a struct type."""
         return types.StructType(self.fields)

@@ -194,17 +194,23 @@ class StructType:
 
     fields: tuple[NestedField, ...]
     _by_id: dict[int, NestedField] = field(init=False, repr=False, compare=False)
+    _by_name: dict[str, NestedField] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", {f.field_id: f for f in self.fields})
+        object.__setattr__(self, "_by_name", None)
 
     def field(self, field_id: int) -> NestedField | None:
         """Return the direct child with the id, or None."""
         return self._by_id.get(field_id)
 
     def field_named(self, name: str) -> NestedField | None:
-        """Return the direct child with exactly the name, or None."""
-        return next((f for f in self.fields if f.name == name), None)
+        """Return the first direct child with exactly the name, or None."""
+        by_name = self._by_name
+        if by_name is None:
+            by_name = {f.name: f for f in reversed(self.fields)}
+            object.__setattr__(self, "_by_name", by_name)
+        return by_name.get(name)
 
     def __str__(self) -> str:
         inner = ", ".join(

@@ -35,38 +35,42 @@ def hidden_name(field_id: int) -> str:
     return f"__ice_c{field_id}"
 
 
-def pruning_by_name_unsafe(f: NestedField, metadata: TableMetadata) -> bool:
-    """Return whether skipping row groups by a top-level column's name may skip matching rows."""
-    for i in (f, *walk_fields(f.type)):
-        if isinstance(i.type, FloatType | DoubleType):
-            return True
-        older = [s.field_by_id[i.field_id] for s in metadata.schemas if i.field_id in s.field_by_id]
-        if isinstance(i.type, DecimalType) and any(o.type != i.type for o in older):
-            return True
-    if schemas_were_removed(metadata.schemas):
-        return True
-    own = {name.lower(): field_id for name, field_id in _names(f, "")}
-    return any(
-        own.get(name.lower(), field_id) != field_id
-        for schema in metadata.schemas
-        for name, field_id in _names_of(schema)
-    )
+class NamesInFiles:
+    """The names that the files of a table may have for its fields: those of all its schemas."""
 
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._schemas = metadata.schemas
+        self._may_be_others = schemas_were_removed(metadata.schemas)
+        self._ids: dict[str, set[int]] = {}
+        self._ids_below: dict[tuple[int, str], set[int]] = {}
+        for schema in metadata.schemas:
+            for name, field_id in _names_of(schema):
+                self._ids.setdefault(name.lower(), set()).add(field_id)
+            for f in walk_fields(schema.as_struct):
+                for parent, name, field_id in _children(f):
+                    self._ids_below.setdefault((parent, name), set()).add(field_id)
 
-def nested_name_reused(f: NestedField, metadata: TableMetadata) -> bool:
-    """Return whether a struct in the column may have another field of its name in some file."""
-    inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
-    if not inner:
-        return False
-    if schemas_were_removed(metadata.schemas):
-        return True
-    own = {(parent, name): field_id for i in inner for parent, name, field_id in _children(i)}
-    return any(
-        own.get((parent, name), field_id) != field_id
-        for schema in metadata.schemas
-        for i in walk_fields(schema.as_struct)
-        for parent, name, field_id in _children(i)
-    )
+    def make_pruning_unsafe(self, f: NestedField) -> bool:
+        """Return whether matching rows may be skipped with row groups by a column's name."""
+        for i in (f, *walk_fields(f.type)):
+            if isinstance(i.type, FloatType | DoubleType):
+                return True
+            older = (s.field_by_id.get(i.field_id) for s in self._schemas)
+            if isinstance(i.type, DecimalType) and any(o and o.type != i.type for o in older):
+                return True
+        own = {name.lower(): field_id for name, field_id in _names(f, "")}
+        return self._may_be_others or any(
+            self._ids.get(name, {field_id}) != {field_id} for name, field_id in own.items()
+        )
+
+    def are_reused_below(self, f: NestedField) -> bool:
+        """Return whether a struct in the column may have another field of its name in some file."""
+        inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
+        own = {(parent, name): field_id for i in inner for parent, name, field_id in _children(i)}
+        return bool(inner) and (
+            self._may_be_others
+            or any(self._ids_below.get(place, {i}) != {i} for place, i in own.items())
+        )
 
 
 def _children(f: NestedField) -> Iterator[tuple[int, str, int]]:

@@ -25,9 +25,8 @@ from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.call_arguments import SelectedColumn
 from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.column_names import (
+    NamesInFiles,
     hidden_name,
-    nested_name_reused,
-    pruning_by_name_unsafe,
     type_text,
     with_hidden_names,
 )
@@ -188,12 +187,13 @@ def native_columns(
         fields = (*scan.context.projection.fields, *further.values())
         reason = _why_portable(scan, fields)
         if reason is None and by_name:
-            in_files = [f for f in fields if f.field_id not in constants]
-            reason = why_not_by_name(scan.metadata.schemas, in_files, orc)
+            not_constant = [f for f in fields if f.field_id not in constants]
+            reason = why_not_by_name(scan.metadata.schemas, not_constant, orc)
     if reason is not None:
         _log.info("%s of %s are read by Python: %s", file_format, scan.context.table, reason)
         return None
     assert further is not None, "that was a reason"
+    in_files = NamesInFiles(scan.metadata)
     read_fields: list[spark_types.StructField] = []
     names: dict[int, str] = {}
     file_constants: list[str] = []
@@ -237,9 +237,9 @@ def native_columns(
             case field_id if field_id in constants:
                 column = names[field_id]
             case _:
-                column = name = f.name if by_name else _read_name(f, scan)
+                column = name = f.name if by_name else _read_name(f, in_files)
                 names[f.field_id] = name
-                if not by_name and nested_name_reused(f, scan.metadata):
+                if not by_name and in_files.are_reused_below(f):
                     expression = f"CAST({quoted(name)} AS {type_text(_read_type(f.type, f.name))})"
                     column = None
                     f = replace(f, type=with_hidden_names(f.type))
@@ -255,14 +255,15 @@ def native_columns(
             if column is None
             else alias_column(column, f.name)
         )
+    lower_names = {r.name.lower() for r in read_fields}
     for field_id, f in further.items():
         if field_id not in names:
             names[field_id] = f.name if by_name else hidden_name(field_id)
             current = scan.context.schemas[0].as_struct.field(field_id)
-            lower_names = {n.lower() for n in (r.name for r in read_fields)}
             if not by_name and current is not None and f.name.lower() not in lower_names:
-                names[field_id] = _read_name(f, scan)
+                names[field_id] = _read_name(f, in_files)
             read_fields.append(_read_field(f, names[field_id]))
+            lower_names.add(names[field_id].lower())
     return NativeColumns(
         read_schema=spark_types.StructType(read_fields),
         file_constants=tuple(dict.fromkeys((*file_constants, *constant_by_name))),
@@ -352,8 +353,8 @@ def _is_only_widened(f: types.NestedField, schemas: tuple[Schema, ...]) -> bool:
     return True
 
 
-def _read_name(f: types.NestedField, scan: TableScan) -> str:
-    return hidden_name(f.field_id) if pruning_by_name_unsafe(f, scan.metadata) else f.name
+def _read_name(f: types.NestedField, in_files: NamesInFiles) -> str:
+    return hidden_name(f.field_id) if in_files.make_pruning_unsafe(f) else f.name
 
 
 def _read_field(f: types.NestedField, name: str) -> spark_types.StructField:

@@ -13,6 +13,7 @@ shows such columns (`shown_spark_schema`), so that the other columns can be sele
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -215,9 +216,8 @@ class _FromSpark:
         return self._last_id
 
     def struct(self, struct: spark_types.StructType, prefix: str) -> ice.StructType:
-        names = [f.name for f in struct.fields]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(f.name for f in struct.fields).items():
+            if count > 1:
                 raise InvalidRequestError(
                     f"column '{prefix}{name}' occurs twice in the DataFrame; rename one of them"
                 )
