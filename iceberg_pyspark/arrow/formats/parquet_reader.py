@@ -117,7 +117,9 @@ class ParquetFileReader(DataFileReader):
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(self.metadata, groups, columns)
-        decodes = bool(dictionaries) or any(takable_type(f.type) != f.type for f in self.schema)
+        decodes = (dictionaries and not choice.with_dictionaries) or any(
+            takable_type(f.type) != f.type for f in self.schema
+        )
         for row_groups, position in runs:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
@@ -194,15 +196,16 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Arrow takes no single rows of views, which a file may ask for by the Arrow schema in its footer.
     """
-    for i, column in enumerate(batch.columns):
+    arrays, fields = batch.columns, list(batch.schema)
+    for i, column in enumerate(arrays):
         if isinstance(column, pa.DictionaryArray):
             column = column.dictionary_decode()
         type_ = takable_type(column.type)
         if column.type != type_:
             column = column.cast(type_)
-        if column.type != batch.field(i).type:
-            batch = batch.set_column(i, batch.field(i).name, column)
-    return batch
+        if column.type != fields[i].type:
+            arrays[i], fields[i] = column, fields[i].with_type(column.type)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:

@@ -197,6 +197,7 @@ def read_task(
                 length=_length(task),
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
+                with_dictionaries=True,
             )
             for position, batch in file.batches(reader.leaves, choice):
                 end = position + batch.num_rows

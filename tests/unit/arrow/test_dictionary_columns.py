@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import iceberg_pyspark
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.storage.files.local import LocalFileIO
+from tests.support.deleted_rows import delete_positions
 
 _ROWS = 60_000
 
@@ -66,3 +68,25 @@ def test_batches_of_many_repeated_values_are_small(tmp_path: Path, threads: bool
         sizes = [(b.num_rows, b.nbytes) for _, b in reader.batches(range(len(columns)))]
     assert sum(n for n, _ in sizes) == rows
     assert max(size for _, size in sizes) < 48 * 2**20
+
+
+def test_rows_are_taken_before_dictionaries_are_decoded(tmp_path: Path) -> None:
+    texts = pa.array(["x" * 100, None, "y" * 100, "z" * 100])
+    numbers = pa.array(np.arange(_ROWS) % 4, pa.int32())
+    text = pa.DictionaryArray.from_arrays(numbers, texts).dictionary_decode()
+    ids = pa.array(range(_ROWS), pa.int64())
+    rows = pa.table({"id": ids, "text": text, "bytes": text.cast(pa.binary())})
+    catalog = iceberg_pyspark.load_catalog("c", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", rows.schema, properties={"format-version": "3"})
+    table.append(rows)
+    [file] = table.scan().plan_files()
+    delete_positions(table, {file.file_path: range(0, _ROWS, 2)})
+    assert table.scan().to_arrow().equals(rows.filter(np.arange(_ROWS) % 2 == 1))
+    by_text = table.scan(f"text = '{'z' * 100}'").to_arrow()
+    assert by_text.equals(rows.filter(np.arange(_ROWS) % 4 == 3))
+    # old versions of pyarrow do not count
+    allocated = getattr(pa.default_memory_pool(), "total_bytes_allocated", lambda: 0)
+    before = allocated()
+    assert table.scan("id IN (5, 7)").to_arrow().equals(rows.take([5, 7]))
+    assert allocated() - before < text.nbytes
