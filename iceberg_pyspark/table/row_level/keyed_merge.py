@@ -7,6 +7,7 @@ of the keys if they are too many for the memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -159,6 +160,11 @@ class _Merge:
         self._source = merge.source
         self._target = target
         names = {TABLE: target.column_names, SOURCE: tuple(self._source.schema.names)}
+        twice = [name for name, count in Counter(names[SOURCE]).items() if count > 1]
+        if twice:
+            raise InvalidRequestError(
+                f"merge into {target.name}: the source has column '{twice[0]}' twice; keep one"
+            )
         target_side = {TABLE: names[TABLE]}
         source_side = {SOURCE: names[SOURCE]}
         self._matched = [self._clause(c, names) for c in merge.matched]

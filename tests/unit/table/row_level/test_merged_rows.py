@@ -114,6 +114,7 @@ def test_what_is_refused(catalog: ice.TableCatalog) -> None:
         ("several rows with the key {'id': 1}", lambda: table.upsert(rows, "id")),
         ("several rows of the source match one row", lambda: update(source=rows).execute()),
         ("no column w", lambda: table.upsert(one.append_column("w", [[1]]), "id")),
+        ("column 'v' twice", lambda: table.upsert(one.append_column("v", one["v"]), "id")),
         ("the source has no column id", lambda: table.upsert(one.select(["v"]), ["id"])),
         (
             "the key 'l' is no column of a simple type",
