@@ -116,7 +116,9 @@ class _Positions:
         for batch in batches:
             self.add_batch(batch)
             is_written = pc.is_in(batch.column(OP), value_set=_WRITE_OPS)
-            rows = batch.drop_columns([OP, FILE, POS]).filter(is_written)
+            rows = batch.drop_columns([OP, FILE, POS])
+            if not pc.all(is_written).as_py():
+                rows = rows.filter(is_written)
             if rows.num_rows:
                 yield rows
 

@@ -31,6 +31,7 @@ from iceberg_pyspark.table.row_level.change_task import (
     ChangeTask,
     Op,
     TaskChanges,
+    _Positions,
     carry_out,
 )
 from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
@@ -81,6 +82,15 @@ def test_rows_are_written_and_places_noted() -> None:
     }
     assert done.counts == dict.fromkeys(Op, 1)
     done.check_single_matches("t")
+
+
+def test_rows_that_are_all_written_are_not_copied() -> None:
+    rows = batch([(Op.UPDATE, "f", 0), (Op.INSERT, None, None)], values=True)
+    [written] = _Positions().rows_of([rows])
+    name = written.schema.names[0]
+    buffers = [b.column(name).buffers()[1] for b in (rows, written)]
+    assert buffers[0].address == buffers[1].address
+    assert written.num_rows == 2
 
 
 @pytest.mark.parametrize(
