@@ -33,6 +33,7 @@ SnapshotOperation = Literal["append", "replace", "overwrite", "delete"]
 Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
 ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
+HasPath: TypeAlias = Callable[[ManifestFile, Set[str]], bool]
 DeleteFileId: TypeAlias = tuple[str, int | None]
 """The path and content offset of a delete file: several deletion vectors share one Puffin file."""
 
@@ -43,7 +44,8 @@ class SnapshotBase:
 
     `read_entries` returns a manifest's entries with the inherited numbers filled in. `read_paths`
     is cheaper: it returns the paths of a manifest's live files and of the data files that its live
-    delete files refer to. `read_manifests` returns the manifests of an earlier snapshot;
+    delete files refer to; `has_path` is the cheapest: it tells whether one of some paths is among
+    these. `read_manifests` returns the manifests of an earlier snapshot;
     `read_removed_entries` returns the entries that a snapshot removed from manifests that it did
     not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
     snapshot can contain them. `identity_of` returns the same text for all locations of one file.
@@ -54,6 +56,7 @@ class SnapshotBase:
     manifests: tuple[ManifestFile, ...]
     read_entries: ReadEntries
     read_paths: ReadPaths
+    has_path: HasPath
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
     read_removed_entries: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
     identity_of: Callable[[str], str]
@@ -251,7 +254,7 @@ def _filter(
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
-        if paths is not None and base.read_paths(manifest).isdisjoint(paths):
+        if paths is not None and not base.has_path(manifest, paths):
             unchanged_manifests.append(manifest)
             continue
         live = [e for e in base.read_entries(manifest) if e.is_live]

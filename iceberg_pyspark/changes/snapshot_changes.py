@@ -323,14 +323,15 @@ def _check_one_vector_per_file(
     new_files: Sequence[DataFile], base: SnapshotBase, filtered_manifests: FilteredManifests
 ) -> None:
     """Check that a data file has at most one vector (specification, "Deletion Vectors")."""
-    targets = {f.referenced_data_file for f in new_files if f.is_deletion_vector}
+    vectors = (f for f in new_files if f.is_deletion_vector)
+    targets = {f.referenced_data_file for f in vectors if f.referenced_data_file is not None}
     if not targets:
         return
     removed_ids = {delete_file_id(f) for f in filtered_manifests.removed_files}
     for manifest in base.manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
-        if base.read_paths(manifest).isdisjoint(targets):
+        if not base.has_path(manifest, targets):
             continue
         for entry in base.read_entries(manifest):
             f = entry.data_file

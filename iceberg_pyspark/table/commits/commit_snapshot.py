@@ -11,6 +11,9 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from iceberg_pyspark.changes.changes import (
     AddEncryptionKey,
     AddSnapshot,
@@ -183,6 +186,7 @@ class SnapshotStep:
             manifests=manifests,
             read_entries=lambda m: self._read_entries(metadata, m, parent),
             read_paths=self._read_paths,
+            has_path=self._has_path,
             read_manifests=self._read_manifests,
             read_removed_entries=lambda s, content: removed_from_leaves(
                 self._io, metadata, s, content
@@ -283,6 +287,16 @@ class SnapshotStep:
             files = [e.data_file for e in entries if e.is_live]
             paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
         return {p for p in paths if p is not None}
+
+    def _has_path(self, manifest: ManifestFile, paths: Set[str]) -> bool:
+        if self._own_entries(manifest) is None:
+            live = read_entries(self._io, manifest, StructType(()))
+            # as columns, most manifests of a table of a million files take a few milliseconds
+            if len(paths) <= live.num_rows:
+                sought = pa.array(list(paths), pa.string())
+                columns = (live["file_path"], live["referenced_data_file"])
+                return any(pc.any(pc.is_in(c, value_set=sought)).as_py() for c in columns)
+        return not paths.isdisjoint(self._read_paths(manifest))
 
     def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
         """Return the entries of a manifest that this process wrote, or None if it may be another's.

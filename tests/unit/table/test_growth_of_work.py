@@ -24,12 +24,23 @@ import pytest
 
 import iceberg_pyspark
 from iceberg_pyspark import Table
-from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.arrow.arrow_schemas import stored_arrow_schema, to_arrow_schema
 from iceberg_pyspark.arrow.file_fields import resolve_file_fields
-from iceberg_pyspark.changes.snapshot_changes import AppendFiles
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
+from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
+from iceberg_pyspark.spark.native_read.columns import native_columns
+from iceberg_pyspark.spark.rows.spark_types import (
+    from_spark_schema,
+    project_with_hidden_columns,
+    to_spark_schema,
+)
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.name_mapping import name_mapping_of
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
+from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 from tests.support.deleted_rows import delete_positions
 
 Action: TypeAlias = Callable[[], object]
@@ -180,6 +191,34 @@ def wide_rows(columns: int) -> pa.Table:
     return pa.table({f"c{i}": pa.array([1, 2], pa.int64()) for i in range(columns)})
 
 
+class Used:
+    """Rows whose uses are counted: each takes as long as there are columns, and Arrow counts none.
+
+    Making the list of columns, and replacing one column, are such uses.
+    """
+
+    def __init__(self, rows: pa.Table | pa.RecordBatch) -> None:
+        self.rows = rows
+        self.uses: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.uses[name] += 1
+        return getattr(self.rows, name)
+
+
+def test_a_write_takes_the_columns_of_its_rows_once() -> None:
+    rows, schema = wide_rows(10), new_table(wide_schema(10)).schema
+    others = rows.select(rows.column_names[::-1]).combine_chunks().to_batches()[0]
+    cast = Used(others)
+    compile_cast_to_table_schema(others.schema, schema, table="t")(cast)
+    assert cast.uses["columns"] == 1
+    written = Used(rows.cast(stored_arrow_schema(schema)))
+    file = ParquetFile(MemoryFileIO(), "memory://file", schema, ParquetOptions.of({}))
+    file.write_row_group(written)
+    file.close()
+    assert (written.uses["columns"], written.uses["set_column"]) == (1, 0)
+
+
 def create_wide(size: int) -> Action:
     return lambda: new_table(wide_schema(size))
 
@@ -218,6 +257,18 @@ def filter_wide(size: int) -> Action:
     table.append(wide_rows(size))
     condition = " AND ".join(f"c{i} > 0" for i in range(size))
     return lambda: table.scan(condition).to_arrow()
+
+
+def columns_of_spark(size: int) -> Action:
+    table = new_table(wide_schema(size))
+
+    def convert() -> None:
+        shown = to_spark_schema(table.schema)
+        project_with_hidden_columns(table.schema, shown, table.metadata)
+        from_spark_schema(shown)
+        assert native_columns(table.scan()) is not None
+
+    return convert
 
 
 def describe_wide(size: int) -> Action:
@@ -274,6 +325,21 @@ def commit_files(size: int) -> Action:
             transaction.add_snapshot(AppendFiles(data_files=files))
 
     return commit
+
+
+def test_a_removal_lists_no_paths_of_other_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python objects of each path are most of the work of a commit on a million files."""
+    table = with_files(10)
+    files = [task.file_path for task in table.scan().plan_files()]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the paths of a manifest were made to objects")
+
+    monkeypatch.setattr(SnapshotStep, "_read_paths", refuse)
+    removal = RemoveFiles(data_paths=frozenset(files[:1]))
+    commit_action(table.catalog, table.loaded, table.io, OverwriteFiles(removal=removal))
+    left = [task.file_path for task in table.refresh().scan().plan_files()]
+    assert sorted(left) == sorted(files[1:])
 
 
 def plan_files(size: int) -> Action:
@@ -413,6 +479,7 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: read": (read_wide, 40),
     "columns: select": (select_wide, 40),
     "columns: filter": (filter_wide, 40),
+    "columns: of Spark": (columns_of_spark, 40),
     "columns: find": (find_wide, 100),
     "columns: find by name": (find_by_name, 100),
     "columns: repr": (describe_wide, 40),
