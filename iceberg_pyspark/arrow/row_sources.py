@@ -55,7 +55,14 @@ def batches_of(rows: Rows) -> tuple[pa.Schema | None, Iterable[pa.RecordBatch]]:
     """
     if isinstance(rows, pa.RecordBatch):
         return rows.schema, [rows]
-    if type(rows).__module__.partition(".")[0] == "pandas":
+    library = type(rows).__module__.partition(".")[0]
+    if library == "pyspark":
+        # one of Spark Connect seems to have every method
+        raise InvalidRequestError(
+            "the rows are a DataFrame of Spark: write it by df.write.format('iceberg-py')"
+            ".mode('append').save(...), or give its rows as df.toArrow()"
+        )
+    if library == "pandas":
         # the stream of a frame has its index as a column
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pa.Table):

@@ -188,6 +188,8 @@ class SparkTable(Table):
 
         A `transaction` is as in `delete`.
         """
+        if not set:
+            raise InvalidRequestError(f"update of {self.name}: name a column to set")
         if self._by_format is not None:
             rows = self._rows(self._by_format, branch, snapshot_properties, transaction)
             return self._after(rows.update(set, condition))

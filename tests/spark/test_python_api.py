@@ -34,6 +34,10 @@ def test_a_wrong_type_is_one_sentence(spark: SparkSession, lake: ice.IcebergSess
     right = {"upsert.source": frame, "upsert.keys": ["id"], "merge_into.source": frame, "df": frame}
     assert findings(functions, right) == []
     assert spark.table("lake.db.t").count() == 2
+    with pytest.raises(ice.errors.InvalidRequestError, match="name a column to set"):
+        table.update({})
+    with pytest.raises(ice.errors.InvalidRequestError, match="are a DataFrame of Spark: write it"):
+        table.append(frame)
     with pytest.raises(ice.errors.InvalidRequestError, match="install: spark: expected a Spark"):
         ice.install(None)  # type: ignore[arg-type]
 

@@ -27,7 +27,8 @@ _ESCAPED = re.compile(r"\\([0-7]{3}|.)")
 def named_columns(target: PortableTarget, values: Iterable[Value | None]) -> frozenset[str]:
     """Return the target's columns that values may name; all columns if that is not sure.
 
-    A column is sure to be unnamed only if its name is no word of the values' texts.
+    A column is sure to be unnamed only if its name is no word of the values' texts. Where none is
+    named, one may be misspelt: Spark's error suggests names of what is read.
     """
     every = frozenset(target.columns.names)
     texts = []
@@ -38,14 +39,17 @@ def named_columns(target: PortableTarget, values: Iterable[Value | None]) -> fro
         if text is None:
             return every
         texts.append(text)
+    if not texts:
+        return frozenset()
     text = "\n".join(texts)
-    return frozenset(
+    named = frozenset(
         name
         for name in every
         if not name.isascii()
         or "`" in name
         or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
     )
+    return named or every
 
 
 def _text(spark: SparkSession, value: Any) -> str | None:

@@ -192,6 +192,7 @@ def test_conditions_that_select_whole_files(condition: str | Column, is_exact: b
         ([sql.expr("struct(*) IS NULL")], "*"),
         ([sql.expr("1 <\nid")], "id"),
         ([None], ""),
+        ([Sql("idd = 1")], "*"),
     ],
 )
 def test_columns_that_are_read(values: list[Any], expected: str) -> None:
