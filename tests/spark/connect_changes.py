@@ -4,7 +4,8 @@ Arguments: the server's address, a table of the catalog `lake`, and the catalog'
 of the input says what to do, and with what; each answer is a line of JSON, which may be an error.
 
 `merge N` adds one to the column n of all rows, and inserts a row with the id N.
-`stream FOLDER` does the same in each batch of a stream of the files in a folder, by two changes.
+`stream FOLDER` does the same in each batch of a stream of the files in a folder, by two changes;
+`named FOLDER` too, and each change has a transaction.
 `race N` adds one to the same rows N times, and answers which of its merges were refused.
 """
 
@@ -26,15 +27,21 @@ if __name__ == "__main__":
     session = ice.install(spark)
 
     def change(batch: DataFrame, batch_id: int) -> None:
-        del batch_id
         table = ice.install(batch.sparkSession).table(name, catalog="lake", **options)
         table.update({"n": "n + 1"})
         table.upsert(batch, ["id"])
 
+    def named_change(batch: DataFrame, batch_id: int) -> None:
+        table = ice.install(batch.sparkSession).table(name, catalog="lake", **options)
+        table.update({"n": "n + 1"}, transaction=("stream", 2 * batch_id))
+        merge = table.merge_into(batch, "t.id = s.id", transaction=("stream", 2 * batch_id + 1))
+        merge.whenNotMatched().insertAll().merge()
+
     def do(what: str, which: str) -> Any:
-        if what == "stream":
+        if what in ("stream", "named"):
             rows = spark.readStream.schema("id long, n long").option("maxFilesPerTrigger", 1)
-            writer = rows.parquet(f"{which}/in").writeStream.foreachBatch(change)
+            stream = rows.parquet(f"{which}/in")
+            writer = stream.writeStream.foreachBatch(change if what == "stream" else named_change)
             writer = writer.option("checkpointLocation", f"{which}/checkpoint")
             writer.trigger(availableNow=True).start().awaitTermination()
             return None

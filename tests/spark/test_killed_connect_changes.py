@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import Table, load_catalog
+from iceberg_pyspark.table.commits.stream_epochs import CHANGE, EPOCH_ID
+from tests.support.ports import free_port
 from tests.support.spark_sessions import ROOT, connect_server, spark_environment
 from tests.support.table_integrity import table_problems
 
@@ -30,6 +34,7 @@ POINTS = [
     "after SqlCatalog._swap_table",
     "after ChangeWriter.commit",
 ]
+POINTS_OF_BATCH = ["before FormatTable.write", *POINTS, "after FormatTable.write"]
 COUNT = "spark.merge-into.num-target-rows-"
 
 
@@ -55,7 +60,7 @@ class Campaign:
         return self.catalog.create_table("db.t", "id BIGINT, n BIGINT", properties=properties)
 
     @contextmanager
-    def server(self) -> Iterator[str]:
+    def server(self, port: int | None = None) -> Iterator[str]:
         """Start a server whose processes pass the points."""
         self.servers += 1
         with pytest.MonkeyPatch.context() as patch:
@@ -65,8 +70,14 @@ class Campaign:
             points = str(ROOT / "tests" / "support" / "killed_at")
             patch.setenv("PYTHONPATH", os.pathsep.join([points, os.environ.get("PYTHONPATH", "")]))
             patch.setenv("ICEBERG_KILL", str(self.kill))
-            with connect_server(self.folder / f"server{self.servers}") as url:
+            with connect_server(self.folder / f"server{self.servers}", port=port) as url:
                 yield url
+
+    def add_to_stream(self, number: int) -> None:
+        """Add a file with one row to the source of the stream."""
+        file = self.folder / f"{number}.parquet"
+        pq.write_table(pa.table({"id": [number], "n": [0]}), file)
+        file.rename(self.folder / "in" / file.name)
 
     def kill_at(self, point: str, victim: str, passed: int = 0) -> Path:
         """Let a victim be killed at a point; return the file that says that it was."""
@@ -117,6 +128,14 @@ class Client:
         self.tell(what, which)
         answer = self.answer()
         assert "error" in answer, answer
+
+    def is_stopped_at(self, mark: Path, what: str, which: object) -> None:
+        """Let the client do something until another process is killed."""
+        self.tell(what, which)
+        deadline = monotonic() + 120
+        while not mark.exists():
+            assert monotonic() < deadline, f"{what} {which} has not passed the point of {mark}"
+            sleep(0.05)
 
     def does(self, what: str, which: object) -> Any:
         """Let the client do something; again where Spark has not waited for a process."""
@@ -174,6 +193,71 @@ def test_a_merge_is_made_once_if_a_process_is_killed(
         with campaign.client(url) as client:
             client.does("merge", number - 1)
     check_merges(table, number)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("version", "mode"), [(3, "merge-on-read"), (2, "copy-on-write")])
+def test_a_merge_is_made_once_if_the_server_is_killed(
+    campaign: Campaign, version: int, mode: str
+) -> None:
+    """The client waits for a server at the address, and the next one begins the merge again."""
+    table = campaign.create(version, mode)
+    port = free_port()
+    with ExitStack() as clients:
+        waiting: Client | None = None
+        for number, point in enumerate((*POINTS, None)):
+            with campaign.server(port) as url:
+                if waiting is not None:
+                    assert waiting.answer(), "the client has ended"
+                client = clients.enter_context(campaign.client(url))
+                if number:
+                    client.does("merge", number - 1)
+                if point is not None:
+                    mark = campaign.kill_at(point, "jvm")
+                    client.is_stopped_at(mark, "merge", number)
+                waiting = client
+    check_merges(table, len(POINTS))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("victim", ["process", "client", "jvm"])
+@pytest.mark.parametrize("what", ["stream", "named"])
+def test_the_changes_of_a_batch_are_made_once(campaign: Campaign, what: str, victim: str) -> None:
+    """A stream is killed in the first or second change of a batch, and runs again."""
+    table = campaign.create(3, "merge-on-read")
+    (campaign.folder / "in").mkdir()
+    port = free_port()
+    points = (None, *POINTS_OF_BATCH, None)
+    with ExitStack() as server:
+        url = server.enter_context(campaign.server(port))
+        client = server.enter_context(campaign.client(url))
+        for number, point in enumerate(points):
+            campaign.add_to_stream(number)
+            if point is not None:
+                of = str(client.process.pid) if victim == "client" else victim
+                mark = campaign.kill_at(point, of, passed=number % 2)
+                if victim == "process":
+                    client.fails(what, campaign.folder)
+                    assert mark.exists()
+                else:
+                    client.is_stopped_at(mark, what, campaign.folder)
+                    if victim == "jvm":
+                        server.close()
+                        url = server.enter_context(campaign.server(port))
+                    client = server.enter_context(campaign.client(url))
+            client.does(what, campaign.folder)
+    table.refresh()
+    assert table_problems(table) == []
+    rows = table.scan().to_arrow().to_pylist()
+    batches = len(points)
+    assert sorted((r["id"], r["n"]) for r in rows) == [(i, batches - 1 - i) for i in range(batches)]
+    # The first change of the first batch changes nothing, so it makes no snapshot.
+    summaries = [s.summary for s in table.snapshots]
+    if what == "named":
+        assert [int(s["txn-version"]) for s in summaries] == list(range(1, 2 * batches))
+    else:
+        changes = [(str(i), change) for i in range(batches) for change in ("0 update", "1 merge")]
+        assert [(s[EPOCH_ID], s[CHANGE]) for s in summaries] == changes[1:]
 
 
 @pytest.mark.parametrize(("isolation", "retries"), [("serializable", "20"), ("snapshot", "0")])

@@ -271,10 +271,12 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
 
 
 @contextmanager
-def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iterator[str]:
+def connect_server(
+    scratch: Path, conf: Mapping[str, str] | None = None, *, port: int | None = None
+) -> Iterator[str]:
     """Start a Spark Connect server on `local[2]` and yield its URL, sc://127.0.0.1:PORT."""
     scratch.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = port or free_port()
     settings = {
         **session_conf(scratch),
         **(conf or {}),

@@ -25,6 +25,7 @@ PLACES = {
         "latestOffset",
     ),
     "iceberg_pyspark.spark.data_source.change_writer": ("ChangeWriter", "write", "commit"),
+    "iceberg_pyspark.spark.portable.format_table": ("FormatTable", "write"),
     "iceberg_pyspark.catalogs.sql.database_catalog": ("SqlCatalog", "_swap_table"),
 }
 """The modules with the class and the methods before and after which a victim may be killed."""
