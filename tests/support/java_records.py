@@ -87,7 +87,8 @@ def append_records(oracle: Oracle, name: str, rows: Iterable[Mapping[str, Any]])
 def read_records(oracle: Oracle, name: str) -> list[list[Any]]:
     """Return the rows that Java's generic reader reads; it applies no deletes of encrypted tables.
 
-    Bytes of geometries are bytes, and variants bytes that are equal for equal values.
+    Times are ISO texts, bytes of geometries are bytes, and variants bytes that are equal for equal
+    values.
     """
     generics = oracle.jvm.org.apache.iceberg.data.IcebergGenerics
     iterator = generics.read(oracle.load_java_table(name)).build().iterator()
@@ -101,6 +102,8 @@ def read_records(oracle: Oracle, name: str) -> list[list[Any]]:
 def _python_value(oracle: Oracle, value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
+    if isinstance(value, JavaObject) and value.getClass().getName().startswith("java.time."):
+        return str(value.toString())
     if isinstance(value, JavaObject) and "variant" in value.getClass().getName().lower():
         parts = value.metadata(), value.value()
         java = oracle.jvm.java
