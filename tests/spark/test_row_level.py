@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -161,6 +162,35 @@ def test_the_three_operations_from_python(
         }
         changed = {0: 4, 4: 4, 20: 4, 8: 3, 9: 3}
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
+
+
+def test_spark_itself_writes_the_rows_of_rewritten_files(
+    session: IcebergSession, table: Callable[..., SparkTable]
+) -> None:
+    """No row goes through Python; where the changed rows are not counted before, Python writes."""
+    t = table(mode="copy-on-write")
+
+    def writers() -> set[str]:
+        tasks = t.refresh().scan().plan_files()
+        paths = [task.file_path.removeprefix("file:") for task in tasks]
+        return {pq.read_metadata(path).created_by.split()[0] for path in paths}
+
+    assert writers() == {"parquet-cpp-arrow"}
+    done = t.delete("s in ('3', '6') or s > '8'")
+    assert (done.deleted, done.updated, done.copied) == (3, 0, 7)
+    assert writers() == {"parquet-mr"}
+    session.spark.sql(f"update {t.name} set s = null, g = 1 - g where s < '3'")
+    done = t.update({"s": "concat(s, '!')"}, "s > (select '4')")
+    assert (done.deleted, done.updated, done.copied) == (0, 3, 4)
+    expected = {0: None, 1: None, 2: None, 4: "4", 5: "5!", 7: "7!", 8: "8!"}
+    assert contents(t) == expected
+    assert t.delete("s = '4!'").deleted == 0
+    assert writers() == {"parquet-mr"}
+    done = t.update({"s": "'drawn'"}, "rand() < 2")
+    assert (done.updated, done.copied) == (7, 0)
+    assert writers() == {"parquet-cpp-arrow"}
+    assert t.delete("rand() < 2 and id < 8").deleted == 6
+    assert contents(t) == {8: "drawn"}
 
 
 def test_an_explanation_shows_the_scans_and_changes_nothing(

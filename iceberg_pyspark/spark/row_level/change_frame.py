@@ -118,14 +118,18 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
     defaults: dict[str, _Case] = {}
     if any(c.op is Op.INSERT for c in changes):
         defaults = {f.name: _default(f) for f in target.schema.fields}
-    return [
-        _column(
-            f.name,
-            types.get(f.name, "long"),
-            [_value(target, f, c, a, defaults) for c, a in zip(changes, new_values, strict=True)],
-        )
-        for f in _fields(target)
-    ]
+    # A deleted row has no values, which saves sending them. Where files are rewritten, it keeps its
+    # old ones, which are not written: a condition on each value of the other rows would cost more.
+    rewrites = any(c.op is Op.COPY for c in changes)
+    deleted = UnusedValue() if rewrites else None
+
+    def cases(f: NestedField) -> list[_Case]:
+        return [
+            deleted if c.op is Op.DELETE else _value(target, f, c, a, defaults)
+            for c, a in zip(changes, new_values, strict=True)
+        ]
+
+    return [_column(f.name, types.get(f.name, "long"), cases(f)) for f in _fields(target)]
 
 
 def _assignments(
@@ -179,11 +183,9 @@ def _value(
             return _target_value(f)
         case Op.INSERT:
             return new_values.get(f.name, defaults[f.name])
-        case Op.KEEP_UNCHANGED:
+        case _:
             # The row is not written, so its value does not matter.
             return UnusedValue()
-        case _:
-            return None
 
 
 def _default(f: NestedField) -> Value | None:

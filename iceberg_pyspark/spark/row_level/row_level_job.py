@@ -1,4 +1,8 @@
-"""The Spark job of a row-level operation: writes new rows, collects positions of old rows."""
+"""The Spark job of a row-level operation: writes new rows, collects positions of old rows.
+
+Where files are rewritten and the number of changed rows is known, no positions are needed: Spark's
+own writer writes the rows, if its files are correct for the table.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
+from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.write.distribution import context_and_distribution, distribute_and_sort
 from iceberg_pyspark.spark.write.file_job import run_writing_job
+from iceberg_pyspark.spark.write.native_writer import write_natively
 from iceberg_pyspark.spark.write.resolved_write import WriteSettings
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
-from iceberg_pyspark.table.row_level.change_task import ChangeTask
+from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, ChangeTask, Op
 from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
-from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, rewritten_rows, unite
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
 
@@ -30,11 +36,13 @@ def run_job(
     mode: Mode,
     writes_rows: bool,
     needs_no_rebalance: Callable[[], bool],
+    changed_count: int | None,
 ) -> TouchedRows:
     """Run the job that carries out the changes of a frame (`ChangeTask`).
 
     `needs_no_rebalance` says whether the changes need no rebalancing; it is only called if they
-    might.
+    might. `changed_count` is the number of rows that a DELETE or UPDATE changes in the files that
+    it rewrites, None if it is unknown.
     """
     context = None
     if writes_rows:
@@ -60,6 +68,11 @@ def run_job(
             frame = bridge.writes.rebalance(
                 frame, [], distribution.partition_bytes or _ADVISORY_BYTES
             )
+        if changed_count is not None and bridge.has(NATIVE_WRITE):
+            rows = frame.where(sql.col(OP) != int(Op.DELETE)).drop(OP, FILE, POS)
+            files = write_natively(bridge, rows, context, distribution, target.io)
+            if files is not None:
+                return rewritten_rows(files, operation, changed_count)
         frame = distribute_and_sort(bridge, frame, distribution)
     task = ChangeTask(context=context, io=target.io)
     return unite(run_writing_job(frame, task, target.io))

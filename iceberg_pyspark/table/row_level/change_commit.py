@@ -29,13 +29,11 @@ def row_changes_of(
     deleted_whole = sum(
         f.record_count - deleted_before(io, f, table, verify_checksums=verify) for f in whole_files
     )
-    updated = rows.counts.get(Op.UPDATE, 0)
     return RowChanges(
         snapshot_id=None,
         inserted=rows.counts.get(Op.INSERT, 0),
-        updated=updated,
-        # Counted by position: several source rows may have deleted the same row.
-        deleted=sum(map(len, rows.removed_positions.values())) - updated + deleted_whole,
+        updated=rows.counts.get(Op.UPDATE, 0),
+        deleted=rows.deleted_count + deleted_whole,
         copied=rows.counts.get(Op.COPY, 0),
     )
 

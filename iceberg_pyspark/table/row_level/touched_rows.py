@@ -6,7 +6,7 @@ ambiguous otherwise. Spark's MERGE raises the same error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.row_level.change_task import Op, TaskChanges
+from iceberg_pyspark.table.row_level.isolation import OperationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,17 @@ class TouchedRows:
     duplicate_match: str | None = None
     counts: Mapping[Op, int] = field(default_factory=dict)
 
+    @property
+    def deleted_count(self) -> int:
+        """The number of deleted rows.
+
+        They are counted by position, if there are positions: several rows of a source may have
+        deleted the same row.
+        """
+        if not self.removed_positions:
+            return self.counts.get(Op.DELETE, 0)
+        return sum(map(len, self.removed_positions.values())) - self.counts.get(Op.UPDATE, 0)
+
     def check_single_matches(self, table: str) -> None:
         """Raise `InvalidRequestError` if several source rows match one target row."""
         if self.duplicate_match is not None:
@@ -48,6 +60,21 @@ class TouchedRows:
                 f"{self.duplicate_match}), so the result is ambiguous; make the source's "
                 "keys unique, or the condition more precise"
             )
+
+
+def rewritten_rows(
+    data_files: Sequence[DataFile], operation: OperationName, changed_count: int
+) -> TouchedRows:
+    """Return the rows of a DELETE or UPDATE that has written all rows of the files it replaces."""
+    written = sum(file.record_count for file in data_files)
+    is_update = operation == "update"
+    return TouchedRows(
+        data_files=tuple(data_files),
+        counts={
+            Op.UPDATE if is_update else Op.DELETE: changed_count,
+            Op.COPY: written - changed_count if is_update else written,
+        },
+    )
 
 
 def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
