@@ -59,6 +59,23 @@ def decode_bounds(bounds: pa.Array, type_: types.Type) -> pa.Array:
             return pa.nulls(len(bounds), pa.bool_())
 
 
+def comparable_values(values: pa.Array, type_: types.Type) -> pa.Array:
+    """Return partition values as the Arrow type that `decode_bounds` returns for their type."""
+    match type_:
+        case types.DecimalType(scale=scale):
+            return values.cast(pa.decimal128(38, scale))
+        case types.StringType():
+            return values.cast(pa.string())
+        case types.BooleanType():
+            return values.cast(pa.bool_())
+        case types.FloatType() | types.DoubleType():
+            return values.cast(pa.float64())
+        case types.BinaryType() | types.FixedType() | types.UUIDType():
+            return values
+        case _:
+            return values.cast(pa.int64())
+
+
 def arrow_literal(type_: types.Type, value: Any) -> pa.Scalar:
     """Return a literal in the Arrow type that `decode_bounds` returns for its type."""
     match type_:

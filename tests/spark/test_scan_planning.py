@@ -435,6 +435,9 @@ def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
         (0,),
         (1,),
     ]
+    last = spark.sql("select g from planned.db.limited order by g desc limit 5")
+    assert last.collect() == [(6,)] * 5
+    assert number(last, "resultDataFiles") == 1, "the partition with the greatest value"
     assert (
         len(spark.sql("select id from planned.db.limited where id > 640 limit 59").collect()) == 59
     )

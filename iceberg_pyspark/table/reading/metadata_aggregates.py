@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
-from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.bound_values import comparable_values, decode_bounds
 from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.redaction import get_logger
@@ -145,7 +145,7 @@ class _File:
         position = self._identity.get(column.field_id)
         if position is None or column.field_id in self._retyped_ids:
             raise _UnknownError
-        return _as_values(self._partition.field(position), column.type)
+        return comparable_values(self._partition.field(position), column.type)
 
     def aggregate(self, function: Aggregate) -> pa.Array:
         column = function.column
@@ -170,7 +170,7 @@ class _File:
             ).as_py():
                 raise _UnknownError
         lower, upper = (
-            _as_values(decode_bounds(self._metric(name, column), column.type), column.type)
+            comparable_values(decode_bounds(self._metric(name, column), column.type), column.type)
             for name in ("lower_bounds", "upper_bounds")
         )
         values = lower if function.kind == "min" else upper
@@ -199,23 +199,6 @@ class _File:
 
 def _has_nan(values: pa.Array) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
-
-
-def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
-    """Cast the values to one type for all manifests, since the column may have been promoted."""
-    match type_:
-        case types.DecimalType(scale=scale):
-            return array.cast(pa.decimal128(38, scale))
-        case types.StringType():
-            return array.cast(pa.string())
-        case types.BooleanType():
-            return array.cast(pa.bool_())
-        case types.FloatType() | types.DoubleType():
-            return array.cast(pa.float64())
-        case types.BinaryType() | types.FixedType() | types.UUIDType():
-            return array
-        case _:
-            return array.cast(pa.int64())
 
 
 _AGGREGATIONS = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}

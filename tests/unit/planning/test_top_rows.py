@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn
+from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.planning.top_rows import TopRows
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.types import (
     DateType,
     DecimalType,
@@ -97,19 +97,33 @@ def rows_of_files(draw: DrawFn, type_: PrimitiveType) -> Rows:
     return Rows(values=drawn, taken=taken, sure=sure, file=file)
 
 
+@st.composite
+def rows_of_a_partition(draw: DrawFn, type_: PrimitiveType) -> Rows:
+    """Draw a file whose rows have the partition's value, with metrics of any other rows."""
+    of_file = draw(rows_of_files(type_))
+    value = draw(nullable(type_))
+    file = replace(of_file.file, partition=(value,))
+    return replace(of_file, values=[value] * len(of_file.values), file=file)
+
+
 def planned(
-    column: BoundColumn,
-    files: Sequence[DataFile],
-    *,
-    first: int = 0,
-    spec: PartitionSpec = UNPARTITIONED,
+    column: BoundColumn, files: Sequence[DataFile], *, first: int = 0, by_column: bool = False
 ) -> PlannedFiles:
     """Return files with a further column `number`, from `first` on."""
     numbers = pa.array(range(first, first + len(files)), pa.int64())
+    entries = metrics_table(files, column.field_id).append_column("number", numbers)
+    spec = UNPARTITIONED
+    if by_column:
+        assert isinstance(column.type, PrimitiveType)
+        _, spec = identity_table(column.type)
+        partition = pa.array([f.partition[0] for f in files], physical_type(column.type))
+        entries = entries.append_column(
+            "partition", pa.StructArray.from_arrays([partition], [str(column.field_id)])
+        )
     return PlannedFiles(
         spec=spec,
         partition_type=StructType(fields=()),
-        entries=metrics_table(files, column.field_id).append_column("number", numbers),
+        entries=entries,
         deletes={},
         satisfies_filter=np.ones(len(files), np.bool_),
     )
@@ -133,7 +147,11 @@ def ordered(rows: Iterable[Any], top: TopRows) -> list[Any]:
 def test_the_first_rows_of_the_files_are_the_first_rows_of_all_files(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(TYPES))
     column = columns(type_)[0]
-    manifests = data.draw(st.lists(st.lists(rows_of_files(type_), max_size=4), max_size=3))
+    of_partitions = data.draw(st.lists(st.booleans(), max_size=3))
+    manifests = [
+        data.draw(st.lists(rows_of_a_partition(type_) if by else rows_of_files(type_), max_size=4))
+        for by in of_partitions
+    ]
     top = TopRows(
         column=column,
         limit=data.draw(st.integers(1, 6)),
@@ -143,8 +161,8 @@ def test_the_first_rows_of_the_files_are_the_first_rows_of_all_files(data: st.Da
     every = [f for files in manifests for f in files]
     starts = [0, *accumulate(map(len, manifests))]
     groups = [
-        planned(column, [f.file for f in files], first=start)
-        for files, start in zip(manifests, starts, strict=False)
+        planned(column, [f.file for f in files], first=start, by_column=by)
+        for files, start, by in zip(manifests, starts, of_partitions, strict=False)
     ]
     counts = [np.array([f.sure for f in files], np.int64) for files in manifests]
     kept = [every[n] for n in numbers_of(top.files(groups, counts))]
@@ -153,11 +171,9 @@ def test_the_first_rows_of_the_files_are_the_first_rows_of_all_files(data: st.Da
     )
 
 
-def kept(
-    order: TopRows, files: Sequence[DataFile], spec: PartitionSpec = UNPARTITIONED
-) -> list[int]:
+def kept(order: TopRows, files: Sequence[DataFile], by_column: bool = False) -> list[int]:
     counts = np.array([f.record_count for f in files], np.int64)
-    return numbers_of(order.files([planned(COLUMN, files, spec=spec)], [counts]))
+    return numbers_of(order.files([planned(COLUMN, files, by_column=by_column)], [counts]))
 
 
 def top(limit: int, *, descending: bool = True, nulls_first: bool = False) -> TopRows:
@@ -194,9 +210,17 @@ def test_files_of_nulls_are_skipped_where_nulls_come_last() -> None:
     assert kept(top(2), files) == [5]
 
 
-def test_metrics_of_partition_columns_say_nothing() -> None:
-    _, spec = identity_table(LongType())
-    assert kept(top(2), FILES, spec) == [0, 1, 2, 3, 4, 5]
+def test_rows_have_the_value_of_their_partition_whatever_the_metrics_say() -> None:
+    values_of_files = (7, 8, None, 9, 9, 1)
+    files = [replace(f, partition=(v,)) for f, v in zip(FILES, values_of_files, strict=True)]
+    assert kept(top(2), files, by_column=True) == [3, 4]
+    assert kept(top(6), files, by_column=True) == [1, 3, 4]
+    assert kept(top(2, nulls_first=True), files, by_column=True) == [2, 3, 4]
+
+
+def test_partition_values_of_another_type_say_nothing() -> None:
+    group = replace(planned(COLUMN, FILES), retyped_ids=frozenset({COLUMN.field_id}))
+    assert numbers_of(top(2).files([group], [np.full(6, 2)])) == [0, 1, 2, 3, 4, 5]
 
 
 def test_kept_files_keep_their_deletes_and_residuals() -> None:
