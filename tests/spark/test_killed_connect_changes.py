@@ -260,10 +260,19 @@ def test_the_changes_of_a_batch_are_made_once(campaign: Campaign, what: str, vic
         assert [(s[EPOCH_ID], s[CHANGE]) for s in summaries] == changes[1:]
 
 
-@pytest.mark.parametrize(("isolation", "retries"), [("serializable", "20"), ("snapshot", "0")])
-def test_merges_of_two_clients_add_up(campaign: Campaign, isolation: str, retries: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "mode", "isolation", "retries"),
+    [
+        (3, "merge-on-read", "serializable", "20"),
+        (3, "merge-on-read", "snapshot", "0"),
+        (2, "copy-on-write", "serializable", "20"),
+    ],
+)
+def test_merges_of_two_clients_add_up(
+    campaign: Campaign, version: int, mode: str, isolation: str, retries: str
+) -> None:
     """A conflict runs the merge again, as often as the table allows, and is then an error."""
-    table = campaign.create(3, "merge-on-read")
+    table = campaign.create(version, mode)
     properties = {"write.merge.isolation-level": isolation, "commit.retry.num-retries": retries}
     table.update_properties().set(properties).commit()
     table.refresh().append(pa.table({"id": [0, 1, 2], "n": pa.array([0] * 3, pa.int64())}))
