@@ -38,47 +38,29 @@ EVERY = 1 if FULL_WORK else 3
 EXPIRIES = ("expire_snapshots", "expire_and_clean_metadata")
 TWO_COMMITS = ("rewrite_data_files", "rewrite_and_remove_dangling_deletes")
 STATISTICS = ("compute_table_stats", "compute_partition_stats")
-CASES = [
-    *[("sql", op, 3) for op in ("update", "compact")],
-    *[pytest.param("sql", op, 3, marks=pytest.mark.nightly) for op in ("append", "replace_files")],
-    pytest.param("sql", "delete", 3, marks=pytest.mark.nightly),
+FAST = [
+    ("sql", "update", 3),
     ("hadoop", "delete", 3),
-    *[
-        pytest.param("hadoop", op, 3, marks=pytest.mark.nightly)
-        for op in ("append", "replace_files")
-    ],
-    *[("sql", op, 3) for op in ("rewrite_data_files", "expire_snapshots")],
+    ("sql", "rewrite_data_files", 3),
     # Version 2, because version 3 has deletion vectors, which need no rewrite.
     ("sql", "rewrite_deletes", 2),
-    ("hadoop", "rewrite_manifests", 3),
-    pytest.param("hadoop", "expire_snapshots", 3, marks=pytest.mark.nightly),
     ("sql", "add_files", 3),
-    pytest.param("hadoop", "add_files", 2, marks=pytest.mark.nightly),
-    pytest.param("sql", "add_files", 4, marks=pytest.mark.nightly),
-    pytest.param("hadoop", "rewrite_data_files", 3, marks=pytest.mark.nightly),
-    pytest.param("hadoop", "rewrite_deletes", 2, marks=pytest.mark.nightly),
-    pytest.param("sql", "rewrite_manifests", 3, marks=pytest.mark.nightly),
-    ("sql", "rewrite_equality_deletes", 3),
-    pytest.param("sql", "rewrite_equality_deletes", 2, marks=pytest.mark.nightly),
-    ("sql", "compute_table_stats", 3),
-    pytest.param("sql", "compute_partition_stats", 3, marks=pytest.mark.nightly),
-    ("sql", "remove_orphan_files", 3),
-    pytest.param("sql", "replace_files", 4, marks=pytest.mark.nightly),
-    *[
-        pytest.param("sql", op, 4, marks=pytest.mark.nightly)
-        for op in ("append", "delete", "compact")
-    ],
-    *[
-        pytest.param("sql", op, 4, marks=pytest.mark.nightly)
-        for op in ("rewrite_data_files", "rewrite_manifests", "expire_snapshots")
-    ],
-    pytest.param("hadoop", "replace_files", 4, marks=pytest.mark.nightly),
-    pytest.param("sql", "expire_and_clean_metadata", 3, marks=pytest.mark.nightly),
-    pytest.param("sql", "rewrite_and_remove_dangling_deletes", 3, marks=pytest.mark.nightly),
+]
+NIGHTLY = [
+    *[("sql", op, 3) for op in ("append", "replace_files", "delete", "compact")],
+    *[("sql", op, 3) for op in ("rewrite_manifests", "rewrite_equality_deletes", *EXPIRIES)],
+    *[("sql", op, 3) for op in (*STATISTICS, "remove_orphan_files", TWO_COMMITS[1])],
+    ("sql", "rewrite_equality_deletes", 2),
+    *[("sql", op, 4) for op in ("append", "delete", "compact", "add_files", "replace_files")],
+    *[("sql", op, 4) for op in ("rewrite_data_files", "rewrite_manifests", "expire_snapshots")],
+    *[("hadoop", op, 3) for op in ("append", "replace_files", "rewrite_manifests")],
+    *[("hadoop", op, 3) for op in ("expire_snapshots", "rewrite_data_files")],
+    *[("hadoop", op, 2) for op in ("add_files", "rewrite_deletes")],
+    ("hadoop", "replace_files", 4),
 ]
 
 
-@pytest.mark.parametrize(("kind", "operation", "version"), CASES)
+@cases(("kind", "operation", "version"), fast=FAST, nightly=NIGHTLY)
 def test_a_killed_commit_is_done_or_has_not_begun(
     kind: str, operation: str, version: int, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.spark_sessions import ROOT, run_python
 
 APPLICATION = ROOT / "tests" / "spark" / "auto_application.py"
@@ -29,10 +31,12 @@ def test_sessions_that_ask_have_iceberg_and_no_others(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_session_that_exists_has_iceberg(tmp_path: Path) -> None:
     assert run("late", tmp_path) == {"existing": ROW, "of the context": ROW}
 
 
+@pytest.mark.nightly
 def test_error_in_a_session_without_iceberg_names_install(tmp_path: Path) -> None:
     errors = run("never", tmp_path)
     assert "'lake'" in errors["error"] or "`lake`" in errors["error"]

@@ -13,7 +13,6 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable, portable_table
 from iceberg_pyspark.table.commits.stream_epochs import CHANGE, EPOCH_ID
 from tests.support.native_lake import sqlite_lake
-from tests.support.parameters import cases
 
 Change = Callable[[SparkTable, DataFrame], object]
 
@@ -89,7 +88,8 @@ def stop(table: SparkTable, batch: DataFrame) -> None:
     raise RuntimeError("stop")
 
 
-@cases("portable", fast=[False], nightly=[True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("portable", [False, True])
 def test_a_batch_that_runs_again_makes_only_the_changes_that_are_left(
     lake: IcebergSession, tmp_path: Path, portable: bool
 ) -> None:

@@ -319,7 +319,7 @@ def batch_limits(draw: st.DrawFn) -> BatchLimits:
     )
 
 
-@settings(max_examples=60 * WORK, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30 * WORK, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_appended_row_comes_once(data: st.DataObject) -> None:
     draw = data.draw
