@@ -9,7 +9,7 @@ all rules. `formats/manifest_reader.py` reads manifests as objects.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +132,16 @@ def read_entries(
         decoder,
     )
     return _DECODED_MANIFESTS.get_or_read(file_io, key, decode)
+
+
+def has_path(entries: pa.Table, paths: Set[str]) -> bool:
+    """Return whether entries are of one of the paths, or refer to a data file that is one.
+
+    No object is made for each entry: this takes milliseconds for a manifest of most tables.
+    """
+    sought = pa.array(list(paths), pa.string())
+    columns = (entries["file_path"], entries["referenced_data_file"])
+    return any(pc.any(pc.is_in(c, value_set=sought)).as_py() for c in columns)
 
 
 def _raw_entries(

@@ -11,9 +11,6 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from iceberg_pyspark.changes.changes import (
     AddEncryptionKey,
     AddSnapshot,
@@ -49,12 +46,9 @@ from iceberg_pyspark.formats.locations import (
     manifest_list_file_name,
     root_manifest_file_name,
 )
-from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_columns import has_path, read_entries
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on, write_manifest_list
-from iceberg_pyspark.formats.manifest_reader import (
-    read_manifest_entries,
-    read_manifest_header,
-)
+from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
 from iceberg_pyspark.redaction import get_logger
@@ -291,11 +285,8 @@ class SnapshotStep:
     def _has_path(self, manifest: ManifestFile, paths: Set[str]) -> bool:
         if self._own_entries(manifest) is None:
             live = read_entries(self._io, manifest, StructType(()))
-            # as columns, most manifests of a table of a million files take a few milliseconds
             if len(paths) <= live.num_rows:
-                sought = pa.array(list(paths), pa.string())
-                columns = (live["file_path"], live["referenced_data_file"])
-                return any(pc.any(pc.is_in(c, value_set=sought)).as_py() for c in columns)
+                return has_path(live, paths)
         return not paths.isdisjoint(self._read_paths(manifest))
 
     def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
