@@ -81,10 +81,7 @@ def _decimal_hashes(values: pa.Array) -> Hashes:
     """Hash the shortest two's complement of each decimal, the most significant byte first."""
     values = pc.unique(values).cast(pa.decimal128(38, values.type.scale))
     size = 16
-    buffer = values.buffers()[1]
-    if buffer is None:
-        return np.empty(0, np.uint64)
-    data = np.frombuffer(buffer, np.uint8, len(values) * size, values.offset * size)
+    data = buffer_values(values.buffers()[1], np.uint8, values.offset * size, len(values) * size)
     big_endian = data.reshape(-1, size)[:, ::-1]
     sign = np.where(big_endian[:, 0] >> 7, 0xFF, 0).astype(np.uint8)
     differs = big_endian != sign[:, None]
