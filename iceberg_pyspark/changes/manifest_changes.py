@@ -127,11 +127,24 @@ class RemoveWhere:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The snapshot in which a plan found files, and all its manifests that list them."""
+
+    snapshot_id: int
+    manifest_paths: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFiles:
-    """A removal of the listed files; a file that is not live is a `ConcurrentChangeError`."""
+    """A removal of the listed files; a file that is not live is a `ConcurrentChangeError`.
+
+    The files are searched for in every manifest; with an `origin` only in its manifests, and in
+    those that its snapshot does not have.
+    """
 
     data_paths: frozenset[str] = frozenset()
     delete_files: frozenset[DeleteFileId] = frozenset()
+    origin: Origin | None = None
 
 
 Removal: TypeAlias = RemoveNothing | RemoveAll | RemovePartitions | RemoveWhere | RemoveFiles
@@ -151,6 +164,23 @@ class FilteredManifests:
     removed_files: tuple[DataFile, ...]
 
 
+def may_list(base: SnapshotBase, origin: Origin | None) -> Callable[[ManifestFile], bool]:
+    """Return whether a manifest of the base may list files of an origin; None: any may.
+
+    Another commit may have moved the files to manifests that are not in the origin's snapshot.
+    """
+    found_in = None if origin is None else base.metadata.snapshot_by_id.get(origin.snapshot_id)
+    if origin is None or found_in is None:
+        return lambda m: True
+    manifests = base.manifests if found_in == base.parent else base.read_manifests(found_in)
+    others = {
+        (m.part, m.dead_positions)
+        for m in manifests
+        if m.manifest_path not in origin.manifest_paths
+    }
+    return lambda m: (m.part, m.dead_positions) not in others
+
+
 def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
     """Mark the files to remove as DELETED; manifests without removed files stay unchanged.
 
@@ -162,7 +192,9 @@ def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> 
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
-    data_result = _filter(data, base, _data_file_test(removal), snapshot_id, exactly)
+    origin = removal.origin if isinstance(removal, RemoveFiles) else None
+    searched = may_list(base, origin)
+    data_result = _filter(data, base, _data_file_test(removal), snapshot_id, exactly, searched)
     removed_paths = frozenset(f.file_path for f in data_result.removed_files)
     delete_result = _filter(
         deletes,
@@ -170,6 +202,7 @@ def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> 
         _delete_file_test(removal, removed_paths),
         snapshot_id,
         _paths_for_deletes(removal, removed_paths),
+        searched,
     )
     if isinstance(removal, RemoveFiles):
         _check_no_file_is_missing(removal, data_result.removed_files, delete_result.removed_files)
@@ -242,8 +275,9 @@ def _filter(
     goes: Callable[[DataFile], bool],
     snapshot_id: int,
     paths: frozenset[str] | None,
+    searched: Callable[[ManifestFile], bool],
 ) -> FilteredManifests:
-    """Mark the entries for which `goes` is true as DELETED.
+    """Mark the entries for which `goes` is true as DELETED, in manifests that are `searched`.
 
     If `paths` is not None, it contains the path of each of these entries, and manifests without any
     of the paths are not read.
@@ -254,7 +288,7 @@ def _filter(
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
-        if paths is not None and not base.has_path(manifest, paths):
+        if not searched(manifest) or (paths is not None and not base.has_path(manifest, paths)):
             unchanged_manifests.append(manifest)
             continue
         live = [e for e in base.read_entries(manifest) if e.is_live]

@@ -7,7 +7,7 @@ their data file. A retry plans again with fresh metadata; the files of an action
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from iceberg_pyspark.changes.conflicts import ConflictChecks, check_conflicts
 from iceberg_pyspark.changes.manifest_changes import (
     DeleteFileId,
     FilteredManifests,
+    Origin,
     Removal,
     RemoveAll,
     RemoveFiles,
@@ -27,10 +28,11 @@ from iceberg_pyspark.changes.manifest_changes import (
     added_manifests,
     delete_file_id,
     filter_manifests,
+    may_list,
     plan_manifest_rewrite,
 )
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
-from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import check_writable, partition_key
 from iceberg_pyspark.spec.retyped_columns import is_readable_as
 from iceberg_pyspark.spec.schema import Schema
@@ -75,13 +77,15 @@ class RowDelta:
     """An addition of delete files or deletion vectors, and data files, for the rows that were read.
 
     `removed_data_paths` are data files without any remaining row. `removed_deletes` are delete
-    files and deletion vectors that the new ones replace.
+    files and deletion vectors that the new ones replace. `origin` is that of all these files, and
+    of all deletes of the data files that get new ones.
     """
 
     data_files: tuple[DataFile, ...] = ()
     delete_files: tuple[DataFile, ...] = ()
     removed_data_paths: frozenset[str] = frozenset()
     removed_deletes: frozenset[DeleteFileId] = frozenset()
+    origin: Origin | None = None
     checks: ConflictChecks
 
 
@@ -98,7 +102,8 @@ class RewriteFiles:
     """A replacement of files by new files with the same rows (compaction).
 
     The new data files get `data_sequence_number` if it is set, so that equality deletes committed
-    meanwhile still apply to them.
+    meanwhile still apply to them. `origin` is that of the removed files, and of all deletes of
+    data files that get new ones.
     """
 
     removed_data_paths: frozenset[str] = frozenset()
@@ -106,6 +111,7 @@ class RewriteFiles:
     data_files: tuple[DataFile, ...] = ()
     delete_files: tuple[DataFile, ...] = ()
     data_sequence_number: int | None = None
+    origin: Origin | None = None
     checks: ConflictChecks
 
 
@@ -126,7 +132,8 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
         check_conflicts(action.checks, base)
     filtered_manifests = filter_manifests(base, removal, snapshot_id)
     _check_not_live(new_files, base, filtered_manifests)
-    _check_one_vector_per_file(new_files, base, filtered_manifests)
+    origin = action.origin if isinstance(action, RowDelta | RewriteFiles) else None
+    _check_one_vector_per_file(new_files, base, filtered_manifests, may_list(base, origin))
     manifests = added_manifests(
         new_files,
         snapshot_id,
@@ -173,17 +180,13 @@ def _removal_and_operation(
             return removal, "delete"
         case RewriteFiles():
             return (
-                RemoveFiles(
-                    data_paths=action.removed_data_paths, delete_files=action.removed_deletes
-                ),
+                _removed_files(action),
                 "replace",
             )
         case RowDelta():
             removes_data = bool(action.removed_data_paths)
             removal = (
-                RemoveFiles(
-                    data_paths=action.removed_data_paths, delete_files=action.removed_deletes
-                )
+                _removed_files(action)
                 if removes_data or action.removed_deletes
                 else RemoveNothing()
             )
@@ -191,6 +194,14 @@ def _removal_and_operation(
                 return removal, "delete"
             only_adds = not action.delete_files and not removes_data
             return removal, "append" if only_adds else "overwrite"
+
+
+def _removed_files(action: RowDelta | RewriteFiles) -> RemoveFiles:
+    return RemoveFiles(
+        data_paths=action.removed_data_paths,
+        delete_files=action.removed_deletes,
+        origin=action.origin,
+    )
 
 
 def _partitions_of(data_files: Sequence[DataFile], metadata: TableMetadata) -> Removal:
@@ -320,9 +331,15 @@ def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) 
 
 
 def _check_one_vector_per_file(
-    new_files: Sequence[DataFile], base: SnapshotBase, filtered_manifests: FilteredManifests
+    new_files: Sequence[DataFile],
+    base: SnapshotBase,
+    filtered_manifests: FilteredManifests,
+    searched: Callable[[ManifestFile], bool],
 ) -> None:
-    """Check that a data file has at most one vector (specification, "Deletion Vectors")."""
+    """Check that a data file has at most one vector (specification, "Deletion Vectors").
+
+    Only `searched` manifests can list vectors of these files.
+    """
     vectors = (f for f in new_files if f.is_deletion_vector)
     targets = {f.referenced_data_file for f in vectors if f.referenced_data_file is not None}
     if not targets:
@@ -331,7 +348,7 @@ def _check_one_vector_per_file(
     for manifest in base.manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
-        if not base.has_path(manifest, targets):
+        if not searched(manifest) or not base.has_path(manifest, targets):
             continue
         for entry in base.read_entries(manifest):
             f = entry.data_file

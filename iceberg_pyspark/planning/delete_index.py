@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -130,26 +130,36 @@ _COLUMNS = (
 )
 
 
+class DeleteEntries(NamedTuple):
+    """The live entries of a delete manifest; its path is None if it is unknown."""
+
+    spec: PartitionSpec
+    table: pa.Table
+    manifest_path: str | None = None
+
+
 class DeleteIndex:
     """An index of a snapshot's live deletes, which matches data files one manifest at a time."""
 
     def __init__(
         self,
-        entries: Sequence[tuple[PartitionSpec, pa.Table]],
+        entries: Sequence[DeleteEntries],
         compared_columns: Sequence[BoundColumn] = (),
     ) -> None:
-        """Index the entries of delete manifests, each with the spec of its manifest.
+        """Index the entries of delete manifests.
 
         `compared_columns` are equality columns whose metrics may exclude an equality delete; both
         delete entries and data entries must have these metrics.
         """
-        entries = [(spec, table) for spec, table in entries if table.num_rows]
-        entries.sort(key=lambda e: e[0].spec_id)
-        self.count = sum(table.num_rows for _, table in entries)
+        entries = [e for e in entries if e.table.num_rows]
+        entries.sort(key=lambda e: e.spec.spec_id)
+        self.count = sum(e.table.num_rows for e in entries)
         if not entries:
             return
+        self._manifests = [e.manifest_path for e in entries]
+        self._ends = np.cumsum([e.table.num_rows for e in entries])
         # entries have metrics of equality columns only in manifests with equality deletes
-        tables = [table.drop_columns("partition") for _, table in entries]
+        tables = [e.table.drop_columns("partition") for e in entries]
         self._table = pa.concat_tables(tables, promote_options="default").combine_chunks()
         self._codes_by_spec, self._codes = _number_partitions(entries)
         self._refs: dict[int, DeleteFileRef] = {}
@@ -158,7 +168,7 @@ class DeleteIndex:
         puffin = mask_of(pc.equal(self._table["file_format"], "puffin"))
         positions = content == FileContent.POSITION_DELETES
         equality = content == FileContent.EQUALITY_DELETES
-        specs = {spec.spec_id: spec for spec, _ in entries}
+        specs = {e.spec.spec_id: e.spec for e in entries}
         unpartitioned_ids = [i for i, spec in specs.items() if spec.is_unpartitioned]
         ids = self._table["equality_ids"].combine_chunks()
         self._compared_columns = [
@@ -339,7 +349,8 @@ class DeleteIndex:
             return
         table = self._table.take(pa.array(new, pa.int64()))
         columns = (table[name].to_pylist() for name in _COLUMNS[:-2])
-        for row, values in zip(new, zip(*columns, strict=True), strict=True):
+        manifests = np.searchsorted(self._ends, new, side="right").tolist()
+        for row, manifest, *values in zip(new, manifests, *columns, strict=True):
             (
                 content,
                 file_path,
@@ -367,19 +378,20 @@ class DeleteIndex:
                 content_size_in_bytes=content_size_in_bytes,
                 is_of_one_file=bool(self._is_of_one_file[row]),
                 key_metadata=key_metadata,
+                manifest_path=self._manifests[manifest],
             )
 
 
 def _number_partitions(
-    entries: Sequence[tuple[PartitionSpec, pa.Table]],
+    entries: Sequence[DeleteEntries],
 ) -> tuple[dict[int, tuple[int, PartitionCodes]], Numbers]:
     """Return each spec's first number and codes, and a number for each delete's partition.
 
     No two specs share a number; a partition's number is its code plus the first number of its spec.
     """
     by_spec: dict[int, list[pa.Table]] = {}
-    for spec, table in entries:
-        by_spec.setdefault(spec.spec_id, []).append(table.select(["partition"]))
+    for e in entries:
+        by_spec.setdefault(e.spec.spec_id, []).append(e.table.select(["partition"]))
     codes_by_spec = {}
     numbers = []
     first = 0

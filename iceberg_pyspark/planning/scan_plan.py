@@ -27,7 +27,12 @@ import pyarrow.compute as pc
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, BoundColumn, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.bound_values import Numbers
-from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
+from iceberg_pyspark.planning.delete_index import (
+    DELETE_METRICS,
+    DeleteEntries,
+    DeleteIndex,
+    equality_field_ids,
+)
 from iceberg_pyspark.planning.entry_filter import (
     Mask,
     matching_deletes,
@@ -116,6 +121,7 @@ class PlannedFiles:
 
     `entries` has the columns of `spec/entry_columns.py`. `deletes` has the deletes by row, and
     `satisfies_filter` tells for each row whether the partition alone proves the predicate.
+    `manifest_path` is None if the catalog's server has planned the scan.
     """
 
     spec: PartitionSpec
@@ -123,6 +129,7 @@ class PlannedFiles:
     entries: pa.Table
     deletes: Mapping[int, tuple[DeleteFileRef, ...]]
     satisfies_filter: Mask
+    manifest_path: str | None = None
     residuals: Mapping[int, Predicate] = field(default_factory=dict)
     """A condition, by row, that rows must fulfil besides the scan's: `ScanTask.residual`."""
 
@@ -262,7 +269,9 @@ class ScanPlan:
                 self._check_types(manifest, spec_filter.spec, compared_ids)
                 retyped_ids = frozenset(self._filters.schemas_of_manifests.retyped_since(manifest))
                 yield replace(
-                    self._planned_files(table, spec_filter, index), retyped_ids=retyped_ids
+                    self._planned_files(table, spec_filter, index),
+                    manifest_path=manifest.manifest_path,
+                    retyped_ids=retyped_ids,
                 )
 
     def _check_types(
@@ -297,7 +306,10 @@ class ScanPlan:
             more = metrics.union(c.field_id for c in compared_columns)
             again = [m for m in manifests if ids[m.part]]
             tables |= {m.part: table for m, (table, _) in self._read(again, more)}
-        entries = [(self._filters.of(m).spec, tables[m.part]) for m in manifests]
+        entries = [
+            DeleteEntries(self._filters.of(m).spec, tables[m.part], m.manifest_path)
+            for m in manifests
+        ]
         return DeleteIndex(entries, compared_columns), compared_columns, compared_ids
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
@@ -444,6 +456,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "residual": map(residuals.get, rows) if residuals else repeat(None),
             "change": repeat(planned_files.change),
             "key_metadata": _key_metadata(table),
+            "manifest_path": repeat(planned_files.manifest_path),
         },
     )
 

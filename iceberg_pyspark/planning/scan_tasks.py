@@ -6,8 +6,8 @@ is plain data that is small when pickled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -33,7 +33,8 @@ class DeleteFileRef:
 
     A deletion vector has the content POSITION_DELETES, the format `puffin`, and the offset and size
     of its blob. `is_of_one_file`: the delete file has rows of one data file only, which older
-    position delete files show by their bounds.
+    position delete files show by their bounds. `manifest_path` is the manifest that lists the file,
+    None if that is unknown.
     """
 
     content: FileContent
@@ -48,6 +49,7 @@ class DeleteFileRef:
     content_size_in_bytes: int | None = None
     is_of_one_file: bool = False
     key_metadata: bytes | None = field(default=None, repr=False)
+    manifest_path: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_deletion_vector(self) -> bool:
@@ -87,7 +89,8 @@ class ScanTask:
     under spec `spec_id`. If `first_row_id` is None, row ids are null. `filter_satisfied`: the
     partition values alone prove the scan's predicate for every row, so no row filter is needed.
     `residual` is an additional bound predicate that rows must fulfil, if a catalog's server asks
-    for more than the scan does. `change` has the values of changelog columns.
+    for more than the scan does. `change` has the values of changelog columns. `manifest_path` is
+    the manifest that lists the file, None if that is unknown.
     """
 
     file_path: str
@@ -105,6 +108,19 @@ class ScanTask:
     residual: Predicate | None = None
     change: RowChange | None = None
     key_metadata: bytes | None = field(default=None, repr=False)
+    manifest_path: str | None = field(default=None, repr=False, compare=False)
+
+
+def by_path(tasks: Iterable[ScanTask]) -> dict[str, ScanTask]:
+    """Return tasks of whole files by path.
+
+    Of a file that is listed twice, which damages a table, the manifest is unknown.
+    """
+    files: dict[str, ScanTask] = {}
+    for task in tasks:
+        is_again = task.file_path in files
+        files[task.file_path] = replace(task, manifest_path=None) if is_again else task
+    return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

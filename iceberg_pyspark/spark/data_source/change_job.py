@@ -15,8 +15,7 @@ from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.json import predicate_from_json
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.planning.scan_plan import tasks_of
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import ScanTask, by_path
 from iceberg_pyspark.spark.data_source.prepared_changes import PreparedChanges
 from iceberg_pyspark.spark.data_source.read_options import (
     TableOptions,
@@ -98,8 +97,7 @@ def commit_changes(prepared: PreparedChanges, changes: Iterable[TaskChanges]) ->
     def files(paths: Collection[str]) -> dict[str, ScanTask]:
         if not paths:
             return {}
-        planned = scan.of_files(frozenset(paths)).plan().files()
-        return {task.file_path: task for files in planned for task in tasks_of(files)}
+        return by_path(scan.of_files(frozenset(paths)).plan().tasks(split=None))
 
     rewritten = request.rewritten_files
     epoch, branch = _epoch_of(request), write.settings.branch

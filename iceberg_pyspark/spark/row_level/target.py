@@ -24,8 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.planning.scan_plan import tasks_of
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import ScanTask, by_path
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
@@ -135,11 +134,7 @@ class TargetRead:
         if not paths:
             return {}
         scan = self.scan.of_files(frozenset(paths)).pruned_by(self.reads.predicate())
-        return {
-            task.file_path: task
-            for planned_files in scan.plan().files()
-            for task in tasks_of(planned_files)
-        }
+        return by_path(scan.plan().tasks(split=None))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ position delete files. A data file without remaining rows is removed instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import fetch_vectors, is_only_of, read_deleted_rows
 from iceberg_pyspark.arrow.write.position_delete_writer import write_position_deletes
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId
+from iceberg_pyspark.changes.manifest_changes import DeleteFileId, Origin
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.locations import data_file_name, location_provider
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
@@ -109,6 +109,16 @@ def write_row_deletes(
             (ref.file_path, ref.content_offset) for d in deleted_rows for ref in d.obsolete_deletes
         ),
     )
+
+
+def origin_of(tasks: Iterable[ScanTask], snapshot_id: int | None) -> Origin | None:
+    """Return where data files and their deletes were found; None if that is unknown."""
+    files = [file for task in tasks for file in (task, *task.deletes)]
+    manifests = {file.manifest_path for file in files}
+    known = frozenset(path for path in manifests if path is not None)
+    if snapshot_id is None or len(known) < len(manifests):
+        return None
+    return Origin(snapshot_id=snapshot_id, manifest_paths=known)
 
 
 def _all_deleted_rows(

@@ -18,7 +18,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import tasks_of
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import ScanTask, by_path
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.types import (
     DateType,
@@ -44,13 +44,13 @@ class FileSelection:
 def select_files(scan: TableScan) -> FileSelection:
     """Return the scan's files that its predicate selects completely and those it selects partly."""
     predicate = scan.context.predicate
-    whole: dict[str, ScanTask] = {}
-    partial: dict[str, ScanTask] = {}
+    whole: list[ScanTask] = []
+    partial: list[ScanTask] = []
     for planned_files in scan.plan().files():
         is_whole = proven_files(planned_files, predicate)
         for task, goes in zip(tasks_of(planned_files), is_whole.tolist(), strict=True):
-            (whole if goes else partial)[task.file_path] = task
-    return FileSelection(predicate=predicate, whole=whole, partial=partial)
+            (whole if goes else partial).append(task)
+    return FileSelection(predicate=predicate, whole=by_path(whole), partial=by_path(partial))
 
 
 _MEASURED_TYPES = (IntegerType, LongType, DecimalType, DateType, TimestampType, TimestamptzType)

@@ -11,7 +11,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.row_deletes import deleted_before, write_row_deletes
+from iceberg_pyspark.table.commits.row_deletes import deleted_before, origin_of, write_row_deletes
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges, TouchedRows
@@ -56,10 +56,12 @@ def change_action(
     `touched_files` are the files with changed rows, by path, and those that are removed whole.
     With `rewritten`, all of them are replaced by the new files.
     """
+    origin = origin_of(touched_files.values(), checks.base_snapshot_id)
     if rewritten or not rows.removed_positions:
-        paths = frozenset(touched_files)
         return OverwriteFiles(
-            removal=RemoveFiles(data_paths=paths) if paths else RemoveNothing(),
+            removal=RemoveFiles(data_paths=frozenset(touched_files), origin=origin)
+            if touched_files
+            else RemoveNothing(),
             data_files=rows.data_files,
             checks=checks,
         )
@@ -72,5 +74,6 @@ def change_action(
         delete_files=deletes.delete_files,
         removed_data_paths=deletes.removed_data_paths | whole_paths,
         removed_deletes=deletes.removed_deletes,
+        origin=origin,
         checks=checks,
     )

@@ -26,7 +26,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.formats.puffin.deletion_vectors import positions_mask
-from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
+from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup, by_path
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spec.manifests import FileContent
@@ -160,7 +160,7 @@ class RowChanger:
             read = (p for p in selection.whole if p not in whole)
             files = {**selection.partial, **{p: selection.whole[p] for p in read}}
         else:
-            files = {task.file_path: task for task in scan.plan().tasks(split=None)}
+            files = by_path(scan.plan().tasks(split=None))
         rewrites = mode_of(metadata, operation.name) == "copy-on-write"
         context = target.write_context()
         first = carry_out(

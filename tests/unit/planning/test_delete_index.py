@@ -16,7 +16,7 @@ from hypothesis.strategies import DrawFn
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.planning import delete_index as delete_groups
-from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
+from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteEntries, DeleteIndex
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -86,7 +86,9 @@ class Snapshot:
         """Return the names of the deletes of each data file that has deletes."""
         index = DeleteIndex(
             [
-                (spec, self._table(delete, spec, ManifestContent.DELETES, DELETE_METRICS))
+                DeleteEntries(
+                    spec, self._table(delete, spec, ManifestContent.DELETES, DELETE_METRICS)
+                )
                 for spec in self.specs.values()
             ]
         )

@@ -48,6 +48,7 @@ from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import partition_spec, write_context_of
+from iceberg_pyspark.table.commits.row_deletes import origin_of
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.maintenance.rewrites.delete_targets import remove_dangling_deletes
 from iceberg_pyspark.table.maintenance.rewrites.file_groups import (
@@ -374,6 +375,7 @@ class DataFileRewrite:
         action = RewriteFiles(
             removed_data_paths=frozenset(t.file_path for t in tasks),
             removed_deletes=_own_deletes(groups),
+            origin=origin_of(tasks, snapshot.snapshot_id),
             data_files=tuple(files),
             data_sequence_number=snapshot.sequence_number if keeps_number else None,
             checks=ConflictChecks(
