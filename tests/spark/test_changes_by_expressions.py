@@ -93,14 +93,14 @@ def test_a_statement_has_one_time(lake: SparkSession, table: str) -> None:
 def test_all_jobs_of_a_statement_see_one_state_of_the_other_table(
     lake: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows_by_file = execution._rows_by_file
+    files_of = execution._files_of
 
-    def then_insert(touched_files: DataFrame) -> dict[str, int]:
-        counts_by_path = rows_by_file(touched_files)
+    def then_insert(touched_files: DataFrame) -> frozenset[str]:
+        paths = files_of(touched_files)
         lake.sql("insert into looked.db.s values (1, -1), (2, -1), (3, -1), (4, -1)")
-        return counts_by_path
+        return paths
 
-    monkeypatch.setattr(execution, "_rows_by_file", then_insert)
+    monkeypatch.setattr(execution, "_files_of", then_insert)
     lake.sql(
         f"update {table} t set n = {COUNT} where exists (select 1 from looked.db.s s "
         "where s.id = t.id)"

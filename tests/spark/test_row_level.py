@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -22,12 +21,13 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Response
 from iceberg_pyspark.spark.bridge.spark_writes import Writes
 from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
-from iceberg_pyspark.spark.row_level import execution, key_range
+from iceberg_pyspark.spark.row_level import execution, key_range, row_level_job
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
+from iceberg_pyspark.spec.table_properties import NATIVE_WRITER
 from iceberg_pyspark.spec.types import (
     IntegerType,
     ListType,
@@ -43,8 +43,11 @@ from tests.support.change_plans import noted_plans
 from tests.support.changed_rows import rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import cases
+from tests.support.rows import spark_rows
+from tests.support.table_integrity import table_problems
 
 IDS = range(10)
+BY_G = "partitioned by (g)"
 
 
 @pytest.fixture(scope="module")
@@ -164,33 +167,75 @@ def test_the_three_operations_from_python(
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
 
 
-def test_spark_itself_writes_the_rows_of_rewritten_files(
-    session: IcebergSession, table: Callable[..., SparkTable]
+@cases(
+    ("version", "mode", "partitioned"),
+    fast=[(2, "merge-on-read", BY_G), (3, "copy-on-write", "")],
+    nightly=[(3, "merge-on-read", ""), (2, "copy-on-write", BY_G)],
+)
+def test_no_changed_row_goes_through_python(
+    session: IcebergSession,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    mode: str,
+    partitioned: str,
 ) -> None:
-    """No row goes through Python; where the changed rows are not counted before, Python writes."""
-    t = table(mode="copy-on-write")
+    """Equal statements, by Spark's own writer and by Python's; columns without nulls, too."""
+    sql_, tables = session.spark.sql, {}
+    for native in (True, False):
+        name = f"rows.db.written_{version}_{mode[0]}_{native}".lower()
+        modes = "".join(f", 'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+        sql_(
+            f"create table {name} (id bigint not null, g int, s string not null, "
+            f"r struct<a: int, b: string>) {partitioned} "
+            f"tblproperties ('format-version'='{version}'{modes}, "
+            f"'{NATIVE_WRITER.name}'='{native}')"
+        )
+        sql_(f"insert into {name} select id, id % 3, string(id), struct(id, 'b') from range(40)")
+        tables[native] = name
+    source = (
+        "(select * from values (3L, 'gone', null), (4L, 'new', 'four'), (5L, 'new', 'five'), "
+        "(6L, 'kept', null), (50L, 'new', 'fifty') v(id, what, s)) u"
+    )
+    merge = f"merge into {{t}} t using {source} on t.id = u.id"
+    statements = (
+        "delete from {t} where id % 10 = 9",
+        "update {t} set s = concat(s, '!') where g = 1",
+        "update {t} set r.a = -1, g = null where id in (7, 8)",
+        f"{merge} when matched and what = 'gone' then delete "
+        "when matched and what = 'new' then update set s = u.s when not matched then insert "
+        "(id, g, s) values (u.id, 9, u.s) when not matched by source and t.id = 0 then delete "
+        "when not matched by source and t.id < 3 then update set s = 'low'",
+        f"{merge} when matched and what = 'new' then delete "
+        "when not matched and u.s is not null then insert (id, g, s) values (u.id, 1, u.s)",
+        f"{merge} when matched then update set g = 5",
+        # These are refused.
+        f"{merge} when matched then update set s = u.s",
+        f"{merge} or t.id = u.id + 1 when matched and what <> '' then update set g = 1",
+    )
 
-    def writers() -> set[str]:
-        tasks = t.refresh().scan().plan_files()
-        paths = [task.file_path.removeprefix("file:") for task in tasks]
-        return {pq.read_metadata(path).created_by.split()[0] for path in paths}
+    def by_python(*args: object) -> None:
+        raise AssertionError("rows go through Python")
 
-    assert writers() == {"parquet-cpp-arrow"}
-    done = t.delete("s in ('3', '6') or s > '8'")
-    assert (done.deleted, done.updated, done.copied) == (3, 0, 7)
-    assert writers() == {"parquet-mr"}
-    session.spark.sql(f"update {t.name} set s = null, g = 1 - g where s < '3'")
-    done = t.update({"s": "concat(s, '!')"}, "s > (select '4')")
-    assert (done.deleted, done.updated, done.copied) == (0, 3, 4)
-    expected = {0: None, 1: None, 2: None, 4: "4", 5: "5!", 7: "7!", 8: "8!"}
-    assert contents(t) == expected
-    assert t.delete("s = '4!'").deleted == 0
-    assert writers() == {"parquet-mr"}
-    done = t.update({"s": "'drawn'"}, "rand() < 2")
-    assert (done.updated, done.copied) == (7, 0)
-    assert writers() == {"parquet-cpp-arrow"}
-    assert t.delete("rand() < 2 and id < 8").deleted == 6
-    assert contents(t) == {8: "drawn"}
+    def changed(statement: str, name: str) -> object:
+        try:
+            sql_(statement.replace("{t}", name))
+        except PySparkException as e:
+            return "by Python" if "rows go through Python" in str(e) else "refused"
+        snapshot = session.table(name).refresh().metadata.current_snapshot
+        assert snapshot is not None
+        counted = {k: v for k, v in snapshot.summary.items() if "num-target-rows" in k}
+        return counted, spark_rows(session.spark.table(name).collect())
+
+    for number, statement in enumerate(statements):
+        theirs = changed(statement, tables[False])
+        with monkeypatch.context() as patch:
+            patch.setattr(row_level_job, "run_writing_job", by_python)
+            assert changed(statement, tables[True]) == theirs, statement
+        assert (theirs == "refused") is (number > 5), statement
+    with monkeypatch.context() as patch:
+        patch.setattr(row_level_job, "run_writing_job", by_python)
+        assert session.table(tables[True]).update({"s": "'drawn'"}, "rand() < 2").updated == 32
+    assert table_problems(session.table(tables[True])) == []
 
 
 def test_an_explanation_shows_the_scans_and_changes_nothing(

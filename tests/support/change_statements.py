@@ -236,6 +236,9 @@ class Shape:
     sources: set[str] = field(default_factory=set)
     """Source columns of any partition spec so far, past or current."""
 
+    required: frozenset[str] = frozenset()
+    """The columns of the new table that take no nulls."""
+
     is_version_1: bool = False
     next_key: int = 0
     next_name: int = 0
@@ -248,7 +251,10 @@ class Shape:
     @property
     def columns_in_sql(self) -> str:
         """The columns as CREATE TABLE names them."""
-        return ", ".join(f"{name} {sql_of(type_)}" for name, type_ in self.columns.items())
+        return ", ".join(
+            f"{name} {sql_of(type_)}{' not null' * (name in self.required)}"
+            for name, type_ in self.columns.items()
+        )
 
     def read_columns(self, shown: spark_types.StructType) -> None:
         """Take over the columns of a DataFrame's schema."""
@@ -287,6 +293,7 @@ def a_shape(draw: Draw) -> Shape:
     shape = Shape({KEY: "bigint", "p": "int", "s": "string", "d": moment, "x": "double"})
     for name in ("st", "nested")[: draw(st.integers(0, 2))]:
         shape.columns[name] = a_nested_type(draw)
+    shape.required = frozenset(draw(st.sampled_from(["", KEY, "p", "ks", "kd"])))
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         result = new_field(draw, shape)
         if result is not None:

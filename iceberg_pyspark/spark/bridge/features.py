@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
+    CHANGE_WRITE,
     CHANGELOG,
     DELETION_VECTORS,
     DIRECT_WRITE,
@@ -179,6 +180,13 @@ STORE_WRITE = Feature(
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files there",
 )
+CHANGE_JOBS = Feature(
+    name="DELETE, UPDATE and MERGE whose rows do not go through Python",
+    modules=(FILE_KEYS, PARQUET_WRITE, LAYOUT, CHANGE_WRITE),
+    internals=("parquet_writer",),
+    otherwise="Python tasks write the rows and collect positions",
+    log_level=logging.INFO,
+)
 RENEWED_KEYS = Feature(
     name="vended credentials for S3 renewed in tasks of the JVM",
     modules=(TASK_STORES, RENEWED_S3A),
@@ -276,6 +284,7 @@ FEATURES = (
     WRITE_LAYOUT,
     NATIVE_WRITE,
     STORE_WRITE,
+    CHANGE_JOBS,
     RENEWED_KEYS,
     GOOGLE_STORES,
     AZURE_STORES,

@@ -49,6 +49,9 @@ PARQUET_WRITE = "parquet_write"
 DIRECT_WRITE = "direct_write"
 """The Parquet writer for object stores: tasks write final files, and executors get this jar."""
 
+CHANGE_WRITE = "change_write"
+"""The Parquet writer for changed rows, which collects their positions; executors get this jar."""
+
 TASK_STORES = "task_stores"
 """Stores as tasks open them, with credentials that the driver renews; executors get this jar."""
 
@@ -86,6 +89,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE, FILE_KEYS),
     DIRECT_WRITE: (CORE,),
+    CHANGE_WRITE: (CORE, FILE_KEYS, PARQUET_WRITE),
     TASK_STORES: (CORE,),
     RENEWED_S3A: (CORE, TASK_STORES),
     GOOGLE_FILES: (CORE, TASK_STORES),
@@ -108,7 +112,7 @@ REQUIRED_CLASSES: Mapping[str, str] = {
 
 FILES_THAT_LAST = frozenset(
     (
-        *(FILE_SIZES, FILE_KEYS, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
+        *(FILE_SIZES, FILE_KEYS, DIRECT_WRITE, CHANGE_WRITE, FORMAT_NAME, ICEBERG_NAME),
         *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
     )
 )

@@ -75,10 +75,6 @@ class RowChangePlans:
         """
         return self._java.frame(self._rows.pin(self._java.session, frame._jdf))
 
-    def selects_again(self, frame: DataFrame) -> bool:
-        """Return whether a frame has the same rows each time that it is executed."""
-        return bool(frame._jdf.queryExecution().analyzed().deterministic())
-
     def environment(self) -> WriteEnvironment:
         """Return the settings and the summary entries of the session that runs a statement."""
         return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles, WrittenColumn, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
+
+
+class TouchedPositions(msgspec.Struct, frozen=True, kw_only=True):
+    """What rows change (`IcebergPyTouchedRows`): the number of rows of each operation, and the
+    positions of removed and of other target rows, as bitmaps by data file.
+
+    `twice` is a file in which a position is there twice.
+    """
+
+    counts: list[int]
+    removed: dict[str, bytes]
+    unchanged: dict[str, bytes]
+    twice: str | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,10 @@ class Writes:
     @property
     def _direct(self) -> Any:
         return self._java.instance("IcebergPyDirectWrites")
+
+    @property
+    def _changes(self) -> Any:
+        return self._java.instance("IcebergPyChangeWrites")
 
     def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """Return the rows in partitions of about `size` bytes: by range if `by` is ordered, else by
@@ -61,12 +79,14 @@ class Writes:
         settings: Mapping[str, str],
         options: Mapping[str, str],
         commit: Any = None,
+        file_format: Any = None,
     ) -> None:
         """Write the rows by Spark's own writer, below a folder that no other writer uses.
 
         `settings` are session settings, `options` are options of Hadoop and of the format; both
         apply to this write alone. With a `commit` from `direct_commit` files keep their places;
-        without one, they are moved into the folder after all files are written.
+        without one, they are moved into the folder after all files are written. A `file_format`
+        from `change_format` takes the columns of changes away.
         """
         self._parquet.write(
             frame._jdf,
@@ -76,7 +96,22 @@ class Writes:
             json.dumps(dict(settings)),
             json.dumps(dict(options)),
             commit,
+            file_format,
         )
+
+    def change_format(self) -> Any:
+        """Return the format of one write of changed rows, whose last columns are the operation,
+        file and position of `ChangeTask`.
+        """
+        return self._changes.format(self._java.session)
+
+    def touched_by_files(self, change_format: Any) -> list[TouchedPositions]:
+        """Return what the rows of a finished write touch, of each of its files."""
+        return _touched(self._changes.touched(change_format))
+
+    def touched_by_rows(self, frame: DataFrame) -> list[TouchedPositions]:
+        """Run a job; return what each task's rows touch, which have the columns of `ChangeTask`."""
+        return _touched(self._changes.remove(self._java.session, frame._jdf))
 
     def encrypting_commit(self, job: str, folder: str, secret: bytes, key_length: int) -> Any:
         """Return a `commit` that moves files like none, and encrypts them by keys of a secret."""
@@ -91,3 +126,7 @@ class Writes:
         """Return the files of finished tasks, relative to the folder of a direct write."""
         files: list[str] = json.loads(self._direct.files(commit))
         return files
+
+
+def _touched(texts: Iterable[str]) -> list[TouchedPositions]:
+    return [msgspec.json.decode(text, type=TouchedPositions) for text in texts]

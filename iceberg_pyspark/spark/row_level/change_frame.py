@@ -120,10 +120,11 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
         defaults = {f.name: _default(f) for f in target.schema.fields}
     # A deleted row has no values, which saves sending them. Where files are rewritten, it keeps its
     # old ones, which are not written: a condition on each value of the other rows would cost more.
+    # A required column has any values, because Spark's writer needs to know that it has no nulls.
     rewrites = any(c.op is Op.COPY for c in changes)
-    deleted = UnusedValue() if rewrites else None
 
     def cases(f: NestedField) -> list[_Case]:
+        deleted = UnusedValue() if rewrites or f.required else None
         return [
             deleted if c.op is Op.DELETE else _value(target, f, c, a, defaults)
             for c, a in zip(changes, new_values, strict=True)

@@ -63,7 +63,9 @@ class ChangeWhere(ABC):
             # A filter instead of a case expression, so that Spark prunes files by the condition.
             rows = self._select(target, rows)
             return change_frame(target, Rows(frame=rows, target=rows), [self.change()])
-        changes = [replace(self.change(), condition=self.condition), _COPY]
+        # No positions are needed of files that are replaced.
+        changed = replace(self.change(), condition=self.condition, has_position=False)
+        changes = [changed, _COPY]
         return change_frame(target, Rows(frame=rows, target=rows), changes)
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:

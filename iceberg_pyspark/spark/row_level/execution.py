@@ -184,16 +184,11 @@ class _Run:
             source = None
         with _cache(source):
             rewritten_paths: frozenset[str] | None = None
-            changed_count: int | None = None
             if mode == "copy-on-write":
                 touched_files = self.operation.touched_files(target)
                 if touched_files is not None:
                     touched_files = target.pin(touched_files)
-                    counts = _rows_by_file(touched_files)
-                    rewritten_paths = frozenset(counts)
-                    row_changes = target.session.bridge.row_changes
-                    if self.operation.source is None and row_changes.selects_again(touched_files):
-                        changed_count = sum(counts.values())
+                    rewritten_paths = _files_of(touched_files)
             if (
                 rewritten_paths is not None
                 and not rewritten_paths
@@ -202,12 +197,10 @@ class _Run:
                 return self._commit(target, TouchedRows(), rewritten_paths)
             mode = mode if rewritten_paths is not None else "merge-on-read"
             target_read = target.read(rewritten_paths)
-            rows = self._run_job(target, target_read.rows, mode, changed_count)
+            rows = self._run_job(target, target_read.rows, mode)
             return self._commit(target, rows, rewritten_paths, target_read)
 
-    def _run_job(
-        self, target: Target, rows: DataFrame, mode: Mode, changed_count: int | None
-    ) -> TouchedRows:
+    def _run_job(self, target: Target, rows: DataFrame, mode: Mode) -> TouchedRows:
         operation = self.operation
         return run_job(
             target,
@@ -216,7 +209,6 @@ class _Run:
             mode=mode,
             writes_rows=operation.writes_rows(mode),
             needs_no_rebalance=partial(operation.needs_no_rebalance, target),
-            changed_count=changed_count,
         )
 
     def _commit(
@@ -260,6 +252,6 @@ def _cache(source: DataFrame | None) -> Iterator[None]:
         source.unpersist()
 
 
-def _rows_by_file(touched_files: DataFrame) -> dict[str, int]:
-    """Return the number of rows of each file."""
-    return dict(touched_files.groupBy(metadata_columns.FILE.name).count().collect())
+def _files_of(rows: DataFrame) -> frozenset[str]:
+    """Return the data files of a frame's rows."""
+    return frozenset(f for (f,) in rows.select(metadata_columns.FILE.name).distinct().collect())

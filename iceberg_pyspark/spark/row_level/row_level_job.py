@@ -1,19 +1,19 @@
 """The Spark job of a row-level operation: writes new rows, collects positions of old rows.
 
-Where files are rewritten and the number of changed rows is known, no positions are needed: Spark's
-own writer writes the rows, if its files are correct for the table.
+Spark's own writer writes the rows, if its files are correct for the table; else Python tasks do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
-from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE
+from iceberg_pyspark.spark.bridge.features import CHANGE_JOBS
+from iceberg_pyspark.spark.bridge.spark_writes import TouchedPositions
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.write.distribution import context_and_distribution, distribute_and_sort
 from iceberg_pyspark.spark.write.file_job import run_writing_job
@@ -21,9 +21,9 @@ from iceberg_pyspark.spark.write.native_writer import write_natively
 from iceberg_pyspark.spark.write.resolved_write import WriteSettings
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
-from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS, ChangeTask, Op
+from iceberg_pyspark.table.row_level.change_task import ChangeTask, Op, TaskChanges
 from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
-from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, rewritten_rows, unite
+from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
 
@@ -36,14 +36,14 @@ def run_job(
     mode: Mode,
     writes_rows: bool,
     needs_no_rebalance: Callable[[], bool],
-    changed_count: int | None,
 ) -> TouchedRows:
     """Run the job that carries out the changes of a frame (`ChangeTask`).
 
     `needs_no_rebalance` says whether the changes need no rebalancing; it is only called if they
-    might. `changed_count` is the number of rows that a DELETE or UPDATE changes in the files that
-    it rewrites, None if it is unknown.
+    might.
     """
+    bridge = target.session.bridge
+    is_native = bridge.has(CHANGE_JOBS)
     context = None
     if writes_rows:
         settings = target.write.settings
@@ -54,7 +54,6 @@ def run_job(
         context = replace(context, schema=replace(schema, fields=(*schema.fields, *target.lineage)))
         # Columns that cannot be written are refused here, not in every task.
         stored_schema(context.schema)
-        bridge = target.session.bridge
         is_a_write = _is_a_write(target.metadata, operation, mode)
         advised_bytes = None if is_a_write else distribution.advised_bytes
         has_no_keys = (
@@ -68,14 +67,29 @@ def run_job(
             frame = bridge.writes.rebalance(
                 frame, [], distribution.partition_bytes or _ADVISORY_BYTES
             )
-        if changed_count is not None and bridge.has(NATIVE_WRITE):
-            rows = frame.where(sql.col(OP) != int(Op.DELETE)).drop(OP, FILE, POS)
-            files = write_natively(bridge, rows, context, distribution, target.io)
+        if is_native:
+            change_format = bridge.writes.change_format()
+            files = write_natively(
+                bridge, frame, context, distribution, target.io, change_format=change_format
+            )
             if files is not None:
-                return rewritten_rows(files, operation, changed_count)
+                return unite(_changes(bridge.writes.touched_by_files(change_format)), files)
         frame = distribute_and_sort(bridge, frame, distribution)
+    elif is_native:
+        return unite(_changes(bridge.writes.touched_by_rows(frame)))
     task = ChangeTask(context=context, io=target.io)
     return unite(run_writing_job(frame, task, target.io))
+
+
+def _changes(touched: Iterable[TouchedPositions]) -> Iterator[TaskChanges]:
+    for one in touched:
+        yield TaskChanges(
+            data_files=(),
+            removed_positions=one.removed,
+            unchanged_positions=one.unchanged,
+            duplicate_match=one.twice,
+            counts={op: one.counts[op] for op in Op if one.counts[op]},
+        )
 
 
 def _distribution(

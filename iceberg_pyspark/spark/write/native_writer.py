@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,7 +29,7 @@ from iceberg_pyspark.arrow.write.imported_files import written_file
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.changes.outcomes import NeverSent
 from iceberg_pyspark.formats.locations import LocationProvider, data_file_name, location_provider
-from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles
+from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles, WrittenColumn
 from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage, local_location
@@ -78,6 +79,7 @@ from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 from iceberg_pyspark.storage.restricted_io import check_write, store_behind
 from iceberg_pyspark.table.commits.written_files import remove_files
+from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS
 
 # Spark's names for the codecs of `arrow/formats/parquet_writer.py`; Spark has no brotli codec.
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "none": "none"}
@@ -276,8 +278,12 @@ def write_natively(
     context: WriteContext,
     distribution: WriteDistribution,
     io: FileIO,
+    change_format: Any = None,
 ) -> list[DataFile] | None:
-    """Write all rows, or return None if Spark's writer would not write equivalent files."""
+    """Write all rows, or return None if Spark's writer would not write equivalent files.
+
+    With a `change_format` (`Writes.change_format`), the frame also has the columns of `ChangeTask`.
+    """
     locations = location_provider(context.table_location, context.properties)
     data = locations.data_location
     # A JVM that was started without a locale supports only ASCII file names.
@@ -285,7 +291,8 @@ def write_natively(
         return None
     check_write(io, data)
     options = parquet_options(context)
-    columns = columns_to_write(frame, context.schema)
+    of_changes = () if change_format is None else (OP, FILE, POS)
+    columns = columns_to_write(frame.drop(*of_changes), context.schema)
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
@@ -297,6 +304,10 @@ def write_natively(
         store = reach_store(bridge, data, io) if bridge.has(STORE_WRITE) else None
         if store is None:
             return None
+    columns += [
+        WrittenColumn(source=name, type=None, optional=False, name=name, metadata="{}")
+        for name in of_changes
+    ]
     rows = bridge.writes.written_columns(frame, columns)
     if parts and distribution.mode == "hash" and are_numeric_transforms(context.spec):
         # Computed once: an extra number costs less in a shuffle than computing it again.
@@ -316,6 +327,7 @@ def write_natively(
             context.max_open_files if keeps_order else 0,
             shred_variants=SHRED_VARIANTS.of(context.properties),
         ),
+        file_format=change_format,
     )
     spark = frame.sparkSession
     if store is None:

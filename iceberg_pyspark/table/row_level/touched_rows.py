@@ -6,7 +6,7 @@ ambiguous otherwise. Spark's MERGE raises the same error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
@@ -14,7 +14,6 @@ from pyroaring import BitMap64
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.row_level.change_task import Op, TaskChanges
-from iceberg_pyspark.table.row_level.isolation import OperationName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +61,12 @@ class TouchedRows:
             )
 
 
-def rewritten_rows(
-    data_files: Sequence[DataFile], operation: OperationName, changed_count: int
-) -> TouchedRows:
-    """Return the rows of a DELETE or UPDATE that has written all rows of the files it replaces."""
-    written = sum(file.record_count for file in data_files)
-    is_update = operation == "update"
-    return TouchedRows(
-        data_files=tuple(data_files),
-        counts={
-            Op.UPDATE if is_update else Op.DELETE: changed_count,
-            Op.COPY: written - changed_count if is_update else written,
-        },
-    )
+def unite(tasks: Iterable[TaskChanges], data_files: Iterable[DataFile] = ()) -> TouchedRows:
+    """Return the merged changes of all tasks; bitmaps are merged one task at a time.
 
-
-def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
-    """Return the merged changes of all tasks; bitmaps are merged one task at a time."""
-    files: list[DataFile] = []
+    `data_files` are new files besides those of the tasks.
+    """
+    files = list(data_files)
     removed: dict[str, BitMap64] = {}
     unchanged: dict[str, BitMap64] = {}
     counts: dict[Op, int] = {}

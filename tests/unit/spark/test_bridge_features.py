@@ -9,6 +9,7 @@ from pathlib import Path
 import iceberg_pyspark
 from iceberg_pyspark.spark.bridge.features import (
     ANNOTATED_COLUMNS,
+    CHANGE_JOBS,
     FEATURES,
     NATIVE_SCAN,
     NATIVE_WRITE,
@@ -46,7 +47,7 @@ def test_a_module_takes_only_its_own_features_along() -> None:
         ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }
     missing = missing_features({"layout": "no class Y"}, EVERY_INTERNAL)
-    assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, STORE_WRITE, ROW_CHANGES}
+    assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, STORE_WRITE, CHANGE_JOBS, ROW_CHANGES}
 
 
 def test_missing_features_have_every_reason() -> None:
@@ -55,6 +56,7 @@ def test_missing_features_have_every_reason() -> None:
     assert missing_features({"parquet_write": "no class X"}, lacking) == {
         NATIVE_WRITE: why,
         STORE_WRITE: why,
+        CHANGE_JOBS: why,
         SIZED_ROWS: "sized_rows: two",
     }
 

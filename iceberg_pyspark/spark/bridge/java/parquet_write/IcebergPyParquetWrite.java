@@ -21,8 +21,10 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final Set partitionColumns;
   private final Map options;
   private final FileCommitProtocol commit;
+  private final ParquetFileFormat format;
   IcebergPyParquetWrite(org.apache.spark.sql.classic.SparkSession session, QueryExecution execution,
-      String job, String folder, Set partitionColumns, Map options, FileCommitProtocol commit) {
+      String job, String folder, Set partitionColumns, Map options, FileCommitProtocol commit,
+      ParquetFileFormat format) {
     this.session = session;
     this.execution = execution;
     this.job = job;
@@ -30,6 +32,7 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     this.partitionColumns = partitionColumns;
     this.options = options;
     this.commit = commit;
+    this.format = format;
   }
 
   public Object apply() {
@@ -52,8 +55,8 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec target =
         new org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec(
             folder, none, IcebergPyBridge.seq(output));
-    return IcebergPyFileInternals.writeFiles(new Object[] {session, plan, new ParquetFileFormat(),
-        committer, target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
+    return IcebergPyFileInternals.writeFiles(new Object[] {session, plan, format, committer, target,
+        hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
         IcebergPyBridge.seq(new ArrayList()), optionMap, Integer.valueOf(0)});
   }
 }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 
@@ -39,10 +40,10 @@ public class IcebergPyParquetWrites {
   /**
    * Write the rows into files in a folder. `settings` are session settings for this write only;
    * `options` are for Hadoop and the format. Without another `commit` protocol, the files are moved
-   * to the folder after all are written.
+   * to the folder after all are written; without another `format`, it is Spark's Parquet.
    */
   public void write(Object frame, String job, String folder, String partitionColumns,
-      String settings, String options, Object commit) throws java.io.IOException {
+      String settings, String options, Object commit, Object format) throws java.io.IOException {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     QueryExecution execution = rows.queryExecution();
     org.apache.spark.sql.classic.SparkSession session =
@@ -57,7 +58,8 @@ public class IcebergPyParquetWrites {
     Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
     scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
         new HashSet((List) IcebergPyBridge.JSON.readValue(partitionColumns, List.class)),
-        hadoopOptions, (FileCommitProtocol) commit);
+        hadoopOptions, (FileCommitProtocol) commit,
+        format == null ? new ParquetFileFormat() : (ParquetFileFormat) format);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
         scala.Option.apply("iceberg-py: Parquet files"), new IcebergPySettingsScope(session, body));
   }

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.CaseWhen;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
@@ -11,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.KnownNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.Or;
@@ -107,14 +109,14 @@ class IcebergPyChangedRows {
   private Expression value(List cases, Expression which, DataType type) {
     List distinct = new ArrayList();
     List whens = new ArrayList();
-    boolean nulls = false;
+    boolean nulls = false, unread = false;
     for (int i = 0; i < cases.size(); i++) {
       Object one = cases.get(i);
-      if (one == null) {
-        nulls = true;
+      if (one == null || isUnread(one)) {
+        nulls |= one == null;
+        unread |= one != null;
         continue;
       }
-      if (isUnread(one)) continue;
       Expression value = of(one, i);
       Expression here = which == null ? null : new EqualTo(which, number(i));
       int index = 0;
@@ -127,11 +129,40 @@ class IcebergPyChangedRows {
       }
     }
     if (distinct.isEmpty()) return new Literal(null, type);
-    if (distinct.size() == 1 && !nulls) return (Expression) distinct.get(0);
+    // of a row whose value is not read, other values are not computed: this may be an error
+    int ofOthers = nulls ? -1 : unread ? columnOfTarget(distinct) : distinct.size() - 1;
+    // the place of a row of the source alone is not read either: it is null in a join
+    if (ofOthers == 0 && distinct.size() == 1) return (Expression) distinct.get(0);
     List branches = new ArrayList();
-    for (int i = 0; i < distinct.size(); i++)
-      branches.add(new scala.Tuple2(whens.get(i), distinct.get(i)));
-    return new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty());
+    boolean nullable = nulls;
+    for (int i = 0; i < distinct.size(); i++) {
+      Expression one = notNull((Expression) distinct.get(i));
+      nullable |= !one.resolved() || one.nullable();
+      distinct.set(i, one);
+      if (i != ofOthers) branches.add(new scala.Tuple2(whens.get(i), one));
+    }
+    Object others = ofOthers >= 0 ? distinct.get(ofOthers) : nullable ? null : anyValue(type);
+    return new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.apply(others));
+  }
+  /** Return a value; a required column of the target has one in each row of the target. */
+  private static Expression notNull(Expression value) {
+    return value instanceof Attribute && value.resolved() && !value.nullable()
+        ? new KnownNotNull(value)
+        : value;
+  }
+  private int columnOfTarget(List all) {
+    for (int i = 0; i < all.size(); i++)
+      if (values.rows.containsValue(all.get(i))) return i;
+    return -1;
+  }
+  /** Return a value that is not null, if Spark has one of the type. Java reserves the name. */
+  private static Expression anyValue(DataType type) {
+    try {
+      return (Expression) Literal$.class.getMethod("default", new Class[] {DataType.class})
+          .invoke(Literal$.MODULE$, new Object[] {type});
+    } catch (ReflectiveOperationException e) {
+      return new Literal(null, type);
+    }
   }
   private static boolean same(Expression one, Expression other) {
     return one == other || one.resolved() && other.resolved() && one.semanticEquals(other);
