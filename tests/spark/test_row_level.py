@@ -238,6 +238,24 @@ def test_no_changed_row_goes_through_python(
     assert table_problems(session.table(tables[True])) == []
 
 
+@cases("count", fast=[63], nightly=[60, 61, 62, 64, 65, 125, 127])
+def test_changes_of_rows_whose_bits_of_nulls_fill_words(
+    session: IcebergSession, count: int
+) -> None:
+    """Spark's rows begin with a bit for each column; where they end, the columns move."""
+    name, sql_ = f"rows.db.bits_{count}", session.spark.sql
+    columns = [f"c{i}" for i in range(count)]
+    values = ", ".join(f"if(id % {i + 2} = 0, null, string(id * {i})) c{i}" for i in range(count))
+    sql_(f"create table {name} as select {values} from range(20)")
+    expected = {
+        (*row[:-1], "changed") if row.c3 is None else tuple(row)
+        for row in session.spark.table(name).where("c4 is not null").collect()
+    }
+    sql_(f"delete from {name} where c4 is null")
+    sql_(f"update {name} set {columns[-1]} = 'changed' where c3 is null")
+    assert {tuple(row) for row in session.spark.table(name).collect()} == expected
+
+
 def test_an_explanation_shows_the_scans_and_changes_nothing(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:

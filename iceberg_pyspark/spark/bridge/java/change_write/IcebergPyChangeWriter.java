@@ -12,7 +12,9 @@ class IcebergPyChangeWriter extends OutputWriter {
   private final CollectionAccumulator touched;
   /** The columns of an unsafe row, if these do not move without the last three; or null. */
   private final UnsafeRow start;
-  private final UnsafeProjection columns;
+  private final StructType columns;
+  /** Copies the columns of any other row; made only if there is one. */
+  private UnsafeProjection copy;
   IcebergPyChangeWriter(OutputWriter file, StructType columns, CollectionAccumulator touched) {
     this.file = file;
     this.touched = touched;
@@ -21,13 +23,14 @@ class IcebergPyChangeWriter extends OutputWriter {
     boolean staysPut = UnsafeRow.calculateBitSetWidthInBytes(count)
         == UnsafeRow.calculateBitSetWidthInBytes(count + IcebergPyTouchedRows.COLUMNS);
     start = staysPut ? new UnsafeRow(count) : null;
-    this.columns = UnsafeProjection.create(columns);
+    this.columns = columns;
   }
 
   public void write(InternalRow row) {
     if (!rows.add(row)) return;
     if (start == null || !(row instanceof UnsafeRow)) {
-      file.write(columns.apply(row));
+      if (copy == null) copy = UnsafeProjection.create(columns);
+      file.write(copy.apply(row));
       return;
     }
     UnsafeRow all = (UnsafeRow) row;
