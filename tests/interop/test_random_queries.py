@@ -69,9 +69,15 @@ class Queries:
         self._choose = choose
 
     def query(self) -> str:
-        """Return a query for rows, for the first ordered rows, for groups or for aggregates."""
+        """Return a query for rows, for the first ordered rows, for groups or for aggregates, also
+        for those that metadata of whole files may tell.
+        """
         table = self._table()
-        kind = self._choose.choice(["rows", "rows", "first", "groups", "groups", "all"])
+        kind = self._choose.choice(["rows", "rows", "first", "groups", "groups", "all", "known"])
+        if kind == "known":
+            column = self._choose.choice(COLUMNS)
+            aggregates = f"count(*), count({column}), min({column}), max({column})"
+            return f"SELECT {aggregates} FROM {table} a WHERE {self._condition('a')}"
         source, aliases = f"{table} a", ["a"]
         if self._choose.random() < 0.5:
             join = self._choose.choice(

@@ -419,6 +419,54 @@ def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, cou
     assert spark.sql(by_rows).collect()[0][0] == len(spark.table(name).select("g").collect())
 
 
+DIVIDED = (
+    # a query, and how many of the seven files it reads
+    ("select count(*), count(t), min(id), max(id), max(t) from {t} where id >= 150", 1),
+    ("select count(id) * 2 + min(g) as n from {t} where id between 150 and 620", 2),
+    ("select max(n) from (select id + 0 as j, id as n from {t} where id < 250) where n < 240", 1),
+    ("select min(id) from {t} where id >= 150 having count(*) > 540", 1),
+    ("select g from {t} where id = (select max(id) from {t} where id < 460)", 1 + 7),
+)
+"""Files have a hundred ids each, in order."""
+
+
+@pytest.fixture(scope="module")
+def divided(session: IcebergSession) -> str:
+    session.spark.sql(
+        "create table planned.db.divided (id bigint, g int, s string, t timestamp_ntz) "
+        f"{MERGE_ON_READ}"
+    )
+    for first in range(0, 700, 100):
+        session.table("planned.db.divided").append(rows(range(first, first + 100)))
+    return "divided"
+
+
+@pytest.mark.parametrize(("query", "read"), DIVIDED)
+def test_aggregates_read_only_the_files_that_the_condition_divides(
+    session: IcebergSession, divided: str, query: str, read: int
+) -> None:
+    frame = same(session, query, divided)
+    plan = plan_of(frame)
+    assert sum(map(int, re.findall(r"IcebergPyParquetScan\((\d+) files", plan))) == read, plan
+
+
+def test_aggregates_read_only_the_files_that_have_deletes(
+    session: IcebergSession, divided: str
+) -> None:
+    spark = session.spark
+    spark.sql(f"create table planned.db.other {MERGE_ON_READ} as select * from plain limit 0")
+    for first in range(0, 300, 100):
+        session.table("planned.db.other").append(rows(range(first, first + 100)))
+    spark.sql("delete from planned.db.other where id in (7, 99)")
+    whole = "select min(id), max(id), count(t) from planned.db.other"
+    for condition, expected, read in (("", (0, 299, 298), 1), ("where id < 150", (0, 149, 148), 2)):
+        frame = spark.sql(f"{whole} {condition}")
+        assert [tuple(r) for r in frame.collect()] == [expected]
+        assert number(frame, "resultDataFiles") == read
+    with configured(spark, {"spark.sql.iceberg.aggregate-push-down.enabled": "false"}):
+        assert number(same(session, DIVIDED[0][0], divided), "resultDataFiles") == 6
+
+
 def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
     make(session, "limited", f"partitioned by (g) {MERGE_ON_READ}")
     spark = session.spark

@@ -65,6 +65,7 @@ from iceberg_pyspark.table.metadata_tables.changes_table import RAW, describing_
 from iceberg_pyspark.table.metadata_tables.lookup import CHANGES, metadata_table, plan_of_changes
 from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
+    KnownAggregates,
     column_statistics,
     known_aggregates,
 )
@@ -102,7 +103,9 @@ def scan_aggregate(sessions: BridgeSessions, request: ScanAggregate) -> Aggregat
 
     def of_source() -> AggregateRows:
         job = _read_job(request.table)
-        return _UNKNOWN if job is None else aggregate_rows(job.scan_of(struct), request)
+        rows = _UNKNOWN if job is None else aggregate_rows(job.scan_of(struct), request)
+        # Spark's scan of a data source cannot be limited to some files.
+        return _UNKNOWN if rows.other_files else rows
 
     return _with_fallback(of_source, _UNKNOWN)
 
@@ -166,6 +169,8 @@ def _plan_table(
     scan = _prune(
         _whole_scan(session, state, struct, definition.table.locations), _all_of(definition)
     )
+    if definition.files is not None:
+        scan = scan.of_files(frozenset(definition.files))
     if state.reads is not None:
         scan = state.reads.record_scan(scan)
     native = NativeScan(
@@ -438,13 +443,16 @@ _UNKNOWN = AggregateRows(rows=None)
 
 def aggregate_rows(scan: TableScan, request: ScanAggregate) -> AggregateRows:
     """Return the aggregates of a scan as far as metadata suffice to compute them."""
-    rows = _aggregate_rows(scan, request)
-    if rows is None:
+    known = _known_aggregates(scan, request)
+    if known is None:
         return _UNKNOWN
-    return AggregateRows(rows=tuple(tuple(map(wire_value, row)) for row in rows))
+    return AggregateRows(
+        rows=tuple(tuple(map(wire_value, row)) for row in known.rows),
+        other_files=tuple(sorted(known.other_files)),
+    )
 
 
-def _aggregate_rows(scan: TableScan, request: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
+def _known_aggregates(scan: TableScan, request: ScanAggregate) -> KnownAggregates | None:
     schema = scan.context.schemas[0]
     struct = struct_from_json(request.columns)
     columns = {f.name: _column(schema, f) for f in struct.fields}
@@ -461,7 +469,8 @@ def _aggregate_rows(scan: TableScan, request: ScanAggregate) -> Sequence[tuple[A
     ):
         # known_count() can also subtract the positions of deleted rows.
         count = scan.known_count()
-        return None if count is None else [(count,) * len(aggregates)]
+        if count is not None:
+            return KnownAggregates(rows=[(count,) * len(aggregates)])
     predicate = comparable_predicate_of(request.condition, schema)
     if predicate is None:
         return None

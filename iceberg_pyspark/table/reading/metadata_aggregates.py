@@ -1,10 +1,9 @@
 """Aggregates of a scan and statistics of columns, from metadata, without opening data files.
 
-Aggregates are known if every row of the planned files is live and matches the predicate, and if
-bounds are exact. Bounds of strings and bytes may be truncated, so for these types only partition
-values count. NaN is outside the bounds of floats, so a file must be known to have none; and a zero
-as the bound of floats does not tell the sign of the zeros. One file without this information makes
-the result unknown.
+Aggregates of a file are known if every row is live and matches the predicate, and if bounds are
+exact. Bounds of strings and bytes may be truncated, so for these types only partition values count.
+NaN is outside the bounds of floats, so a file must be known to have none; and a zero as the bound
+of floats does not tell the sign of the zeros. The rows of all other files remain to be read.
 
 Column statistics are only good for estimates: deleted rows are counted, and bounds may be wider
 than the values. Distinct values are counted by the writer of a statistics file; table metadata
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.puffin.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.planning.bound_values import comparable_values, decode_bounds
+from iceberg_pyspark.planning.entry_filter import is_true
 from iceberg_pyspark.planning.proven_files import proven_files
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.redaction import get_logger
@@ -66,17 +66,29 @@ class Aggregate:
     column: types.NestedField | None = None
 
 
-class _UnknownError(Exception):
-    """The error that the entry of some file does not contain the needed values."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAggregates:
+    """The aggregates of those files whose entries tell them.
+
+    `rows` has a row per group: its values, then its aggregates, all physical (`spec/values.py`).
+    Without groups there is one row.
+    """
+
+    rows: Sequence[tuple[Any, ...]]
+    other_files: frozenset[str] = frozenset()
+    """The locations of the files whose rows must be read; none with groups."""
+
+
+_MAX_OTHER_FILES = 10_000
+"""The most files to name to a scan of the others."""
 
 
 def known_aggregates(
     scan: TableScan, groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
-) -> list[tuple[Any, ...]] | None:
-    """Return a row per group: its values, then its aggregates. None if data must be read.
+) -> KnownAggregates | None:
+    """Return what metadata tell of the scan's aggregates. None if all rows must be read.
 
-    Columns are top-level columns of the schema that the scan selects. Values are physical
-    (`spec/values.py`). Without groups there is one row.
+    Columns are top-level columns of the schema that the scan selects.
     """
     columns = [a.column for a in aggregates if a.column is not None]
     if (
@@ -86,13 +98,15 @@ def known_aggregates(
     ):
         return None
     plan = scan.plan([c.field_id for c in (*groups, *columns)], reads_columns=False)
-    try:
-        tables = [
-            _of_files(scan, planned_files, groups, aggregates)
-            for planned_files in plan.files()
-            if planned_files.entries.num_rows
-        ]
-    except _UnknownError:
+    tables: list[pa.Table] = []
+    other_files: list[str] = []
+    for planned_files in plan.files():
+        files = _Files(scan, planned_files)
+        tables.append(files.table(groups, aggregates))
+        other_files += files.unknown_paths()
+        if other_files and (groups or len(other_files) > _MAX_OTHER_FILES):
+            return None
+    if other_files and not sum(t.num_rows for t in tables):
         return None
     rows = list(_combine_tables(tables, groups, aggregates))
     has_zero = any(
@@ -101,24 +115,10 @@ def known_aggregates(
         if a.kind in ("min", "max") and a.column is not None and isinstance(a.column.type, _FLOATS)
         for row in rows
     )
-    return None if has_zero else rows
+    return None if has_zero else KnownAggregates(rows=rows, other_files=frozenset(other_files))
 
 
-def _of_files(
-    scan: TableScan,
-    planned_files: PlannedFiles,
-    groups: Sequence[types.NestedField],
-    aggregates: Sequence[Aggregate],
-) -> pa.Table:
-    """Return one row for each file of a manifest."""
-    files = _File(scan, planned_files)
-    columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
-    columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
-    columns["rows"] = files.rows
-    return pa.table(columns)
-
-
-class _File:
+class _Files:
     """The aggregates that the entries of one manifest contain, with one value per file."""
 
     def __init__(self, scan: TableScan, planned_files: PlannedFiles) -> None:
@@ -129,76 +129,82 @@ class _File:
         self._identity = identity_source_ids(planned_files.spec)
         self._retyped_ids = planned_files.retyped_ids
         self._partition = planned_files.entries["partition"].combine_chunks()
-        self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
+        self._rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
         # Files imported by old writers may have a negative count, which means unknown. A scan reads
         # files of no rows too, and may find rows.
-        if (
-            planned_files.deletes
-            or planned_files.residuals
-            or pc.any(pc.less_equal(self.rows, 0)).as_py()
-        ):
-            raise _UnknownError
-        if not proven_files(planned_files, scan.context.predicate).all():
-            raise _UnknownError
+        self._known = planned_files.min_live_rows() > 0
+        if self._known.any():
+            self._known &= proven_files(planned_files, scan.context.predicate)
 
-    def partition_values(self, column: types.NestedField) -> pa.Array:
+    def table(
+        self, groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
+    ) -> pa.Table:
+        """Return one row for each file whose groups and aggregates are known."""
+        columns = {f"g{i}": self._partition_values(g) for i, g in enumerate(groups)}
+        columns |= {f"a{i}": self._aggregate(a) for i, a in enumerate(aggregates)}
+        columns["rows"] = self._rows
+        return pa.table(columns).filter(pa.array(self._known))
+
+    def unknown_paths(self) -> list[str]:
+        """Return the locations of the files that `table` leaves out."""
+        paths: list[str] = self._entries["file_path"].filter(pa.array(~self._known)).to_pylist()
+        return paths
+
+    def _partition_values(self, column: types.NestedField) -> pa.Array:
         position = self._identity.get(column.field_id)
         if position is None or column.field_id in self._retyped_ids:
-            raise _UnknownError
+            self._known[:] = False
+            return pa.nulls(len(self._rows))
         return comparable_values(self._partition.field(position), column.type)
 
-    def aggregate(self, function: Aggregate) -> pa.Array:
+    def _aggregate(self, function: Aggregate) -> pa.Array:
         column = function.column
         if column is None:
-            return self.rows
+            return self._rows
         if column.field_id in self._identity:
-            values = self.partition_values(column)
+            values = self._partition_values(column)
             if function.kind == "count":
-                return pc.if_else(pc.is_null(values), 0, self.rows)
-            if not isinstance(column.type, (*_GROUPED_TYPES, *_FLOATS)) or _has_nan(values):
-                raise _UnknownError
+                return pc.if_else(pc.is_null(values), 0, self._rows)
+            if not isinstance(column.type, (*_GROUPED_TYPES, *_FLOATS)):
+                self._known[:] = False
+            elif pa.types.is_floating(values.type):
+                self._know_only(pc.or_kleene(pc.is_null(values), pc.invert(pc.is_nan(values))))
             return values
         nulls = self._nulls(column)
         if function.kind == "count":
-            return pc.subtract(self.rows, nulls)
+            return pc.subtract(self._rows, nulls)
         if not isinstance(column.type, (*_BOUNDED_TYPES, *_FLOATS)) or self._may_have_loose_bounds:
-            raise _UnknownError
-        if isinstance(column.type, _FLOATS):
-            has_no_nan = pc.equal(self._metric("nan_value_counts", column), 0)
-            if not pc.all(
-                pc.or_(pc.fill_null(has_no_nan, False), pc.equal(nulls, self.rows))
-            ).as_py():
-                raise _UnknownError
+            self._known[:] = False
+            return pa.nulls(len(self._rows))
         lower, upper = (
             comparable_values(decode_bounds(self._metric(name, column), column.type), column.type)
             for name in ("lower_bounds", "upper_bounds")
         )
+        has_values = pc.less(nulls, self._rows)
+        if isinstance(column.type, _FLOATS):
+            has_no_nan = pc.equal(self._metric("nan_value_counts", column), 0)
+            self._know_only(pc.or_kleene(has_no_nan, pc.invert(has_values)))
         values = lower if function.kind == "min" else upper
-        is_inverted = pc.fill_null(pc.greater(lower, upper), False)
-        is_missing = pc.and_(pc.is_null(values), pc.less(nulls, self.rows))
-        if pc.any(pc.or_(is_inverted, is_missing)).as_py():
-            raise _UnknownError
-        return pc.if_else(pc.less(nulls, self.rows), values, None)
+        self._know_only(pc.fill_null(pc.less_equal(lower, upper), True))
+        self._know_only(pc.or_kleene(pc.is_valid(values), pc.invert(has_values)))
+        return pc.if_else(has_values, values, None)
 
     def _nulls(self, column: types.NestedField) -> pa.Array:
-        """Return the null counts; raise `_UnknownError` if a file has no consistent counts."""
+        """Return the null counts; a file without consistent counts is unknown."""
         nulls = self._metric("null_value_counts", column)
-        in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
-        has_counts = pc.equal(self._metric("value_counts", column), self.rows)
+        self._know_only(pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self._rows)))
+        self._know_only(pc.equal(self._metric("value_counts", column), self._rows))
         # a column of nulls has no bounds
         bounds = pc.coalesce(*(self._metric(n, column) for n in ("lower_bounds", "upper_bounds")))
-        is_possible = pc.or_(pc.is_null(bounds), pc.less(nulls, self.rows))
-        is_counted = pc.and_(pc.and_(has_counts, in_range), is_possible)
-        if not pc.all(pc.fill_null(is_counted, False)).as_py():
-            raise _UnknownError
+        self._know_only(pc.or_kleene(pc.is_null(bounds), pc.less(nulls, self._rows)))
         return nulls
+
+    def _know_only(self, condition: pa.Array) -> None:
+        """Know only files for which the condition is true."""
+        self._known &= is_true(condition)
 
     def _metric(self, metric: MetricMap, column: types.NestedField) -> pa.Array:
         return self._entries[metric_column(metric, column.field_id)].combine_chunks()
-
-
-def _has_nan(values: pa.Array) -> bool:
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
 _AGGREGATIONS = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
@@ -207,6 +213,7 @@ _AGGREGATIONS = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
 def _combine_tables(
     tables: Sequence[pa.Table], groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
 ) -> Iterator[tuple[Any, ...]]:
+    tables = [t for t in tables if t.num_rows]
     if not tables:
         if not groups:
             yield tuple(0 if _AGGREGATIONS[a.kind] == "sum" else None for a in aggregates)

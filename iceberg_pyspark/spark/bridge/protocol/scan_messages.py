@@ -76,6 +76,9 @@ class ScanDefinition(Message, frozen=True, kw_only=True):
     grouped: bool
     """Whether files of equal partition values form one group."""
 
+    files: tuple[str, ...] | None = None
+    """The locations of the only data files to scan; None: all."""
+
     batch: StreamBatch | None = None
     """The batch of a stream that is scanned; then `table` names no table."""
 
@@ -126,9 +129,11 @@ class ScanAggregate(Request, frozen=True, kw_only=True):
 
 
 class AggregateRows(Response, frozen=True, kw_only=True):
-    """A row for each group, its values and its aggregates; None if data files must be read."""
+    """A row for each group, its values and its aggregates; None if all data files must be read."""
 
     rows: tuple[tuple[WireValue, ...], ...] | None
+    other_files: tuple[str, ...] = ()
+    """The locations of the files that the only row leaves out."""
 
 
 class ScanStatistics(Request, frozen=True, kw_only=True):

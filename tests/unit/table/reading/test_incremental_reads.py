@@ -32,6 +32,7 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
+    KnownAggregates,
     column_statistics,
     known_aggregates,
 )
@@ -310,10 +311,10 @@ def test_known_aggregates_are_those_of_the_range() -> None:
         Aggregate(kind="min", column=id_column),
         Aggregate(kind="max", column=id_column),
     ]
-    assert known_aggregates(scan, [], aggregates) == [(3, 4, 6)]
+    assert known_aggregates(scan, [], aggregates) == KnownAggregates(rows=[(3, 4, 6)])
     assert scan.known_count() == 3
     upto = table.scan(selector=SnapshotSelector(start_snapshot_id=start, end_snapshot_id=end))
-    assert known_aggregates(upto, [], aggregates) == [(2, 4, 5)]
+    assert known_aggregates(upto, [], aggregates) == KnownAggregates(rows=[(2, 4, 5)])
 
 
 def test_a_metadata_table_shows_no_range() -> None:

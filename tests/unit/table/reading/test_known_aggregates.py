@@ -1,4 +1,4 @@
-"""Counts, minima and maxima from metadata are those of the rows, or unknown."""
+"""Aggregates from metadata, and from the rows of other files, are those of all rows, or unknown."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.reading.metadata_aggregates import (
     Aggregate,
     AggregateKind,
+    KnownAggregates,
     known_aggregates,
 )
 
@@ -66,10 +67,18 @@ def same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and left == right
 
 
-def known(table: Table, kind: AggregateKind, name: str) -> list[tuple[Any, ...]] | None:
+def known(
+    table: Table, kind: AggregateKind, name: str, condition: str | None = None
+) -> KnownAggregates | None:
     return known_aggregates(
-        table.scan(), (), [Aggregate(kind=kind, column=table.schema.find(name))]
+        table.scan(condition), (), [Aggregate(kind=kind, column=table.schema.find(name))]
     )
+
+
+def combined(kind: AggregateKind, known_value: Any, others: Sequence[Any]) -> Any:
+    """Return an aggregate of the rows of other files and of the known value of all others."""
+    read = in_spark(kind, others)
+    return known_value + read if kind == "count" else in_spark(kind, [known_value, read])
 
 
 def append(table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -83,36 +92,56 @@ def append(table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
     files=st.lists(ROWS, max_size=3),
     partitioned_by=st.sampled_from([(), (), ("f",), ("d",), ("b",), ("c",), ("truncate(1, y)",)]),
     file_format=st.sampled_from(["parquet", "parquet", "orc", "avro"]),
+    condition=st.sampled_from([None, "i > 0", "i <= 2", "i is not null", "c >= 0 or i = 1"]),
+    deleted=st.sampled_from([None, None, "i = 3", "b"]),
 )
 def test_aggregates_from_metadata_equal_those_of_the_rows(
     catalog: TableCatalog,
     files: list[list[tuple[Any, ...]]],
     partitioned_by: tuple[str, ...],
     file_format: str,
+    condition: str | None,
+    deleted: str | None,
 ) -> None:
     catalog.create_namespace("db", if_not_exists=True)
     table = catalog.create_table(
         f"db.t_{in_order()}",
         ", ".join(VALUES),
         partitioned_by=partitioned_by,
-        properties={"write.format.default": file_format},
+        properties={
+            "write.format.default": file_format,
+            "write.delete.mode": "merge-on-read",
+        },
     )
     for rows in files:
         append(table, rows)
+    if deleted is not None:
+        table.delete(deleted)
     # as they are stored: partition values may have another sign of zero than the rows
-    stored = table.scan().to_arrow()
+    stored = table.scan(condition).to_arrow()
     for name in NAMES:
         values = stored[name].to_pylist()
         for kind in KINDS:
-            answer = known(table, kind, name)
+            answer = known(table, kind, name, condition)
             if answer is not None:
-                expected = in_spark(kind, values)
-                assert len(answer) == 1
-                assert same(answer[0][0], expected), (kind, name, answer, values)
+                ((value,),) = answer.rows
+                read = table.scan(condition).of_files(answer.other_files).to_arrow()[name]
+                actual = combined(kind, value, read.to_pylist())
+                assert same(actual, in_spark(kind, values)), (kind, name, answer, values)
         # Ordinary values are known, or the law would be empty.
         ordinary = all(v is None or (v == v and v != 0) for v in values)
-        if file_format == "parquet" and not partitioned_by and name != "y" and ordinary:
-            assert all(known(table, kind, name) is not None for kind in KINDS), name
+        if (
+            file_format == "parquet"
+            and not partitioned_by
+            and name != "y"
+            and ordinary
+            and condition is None
+            and deleted is None
+        ):
+            for kind in KINDS:
+                answer = known(table, kind, name)
+                assert answer is not None, name
+                assert not answer.other_files, name
 
 
 _numbers = iter(range(1_000_000))
@@ -146,7 +175,8 @@ def test_rows_are_read_if_metrics_are_inconclusive(tmp_path: Path, change: str) 
     table = catalog.create_table(str(tmp_path / "t"), ", ".join(VALUES))
     append(table, [(True, 1.5, 2.5, Decimal(1), Decimal(1), b"x", 1), (None,) * 7])
     (task,) = table.scan().plan_files()
-    assert [known(table, k, "d") for k in KINDS] == [[(2.5,)], [(2.5,)], [(1,)]]
+    values = ((2.5,), (2.5,), (1,))
+    assert [known(table, k, "d") for k in KINDS] == [KnownAggregates(rows=[v]) for v in values]
     bounds = {DOUBLE: b"\0" * 6 + b"\x04\x40"}
     file = DataFile(
         file_path=task.file_path,
@@ -164,4 +194,40 @@ def test_rows_are_read_if_metrics_are_inconclusive(tmp_path: Path, change: str) 
         commit_action(other.catalog, other.loaded, other.io, action)
         other.refresh()
         answers = [known(other, kind, "d") for kind in ("min", "max")]
-        assert answers == ([[(2.5,)]] * 2 if name == "same" else [None, None])
+        assert answers == [KnownAggregates(rows=[(2.5,)]) if name == "same" else None] * 2
+
+
+def test_only_files_that_a_condition_divides_and_files_with_deletes_are_read(
+    tmp_path: Path,
+) -> None:
+    catalog = load_catalog("parts", type="memory")
+    table = catalog.create_table(
+        str(tmp_path / "t"),
+        "id BIGINT",
+        properties={"format-version": "3", "write.delete.mode": "merge-on-read"},
+    )
+    for first in range(0, 50, 10):
+        table.append(pa.table({"id": pa.array(range(first, first + 10), pa.int64())}))
+    column = table.schema.find("id")
+    aggregates = [Aggregate(kind="rows"), *(Aggregate(kind=k, column=column) for k in KINDS)]
+
+    def values(condition: str | None) -> tuple[tuple[Any, ...], list[int]] | None:
+        """Return the known row, and the first id of each file that is read."""
+        answer = known_aggregates(table.scan(condition), (), aggregates)
+        if answer is None:
+            return None
+        paths = answer.other_files
+        ids = (t.to_pylist()[0] for f in paths for t in [read_ids(frozenset([f]))])
+        return answer.rows[0], sorted(ids)
+
+    def read_ids(paths: frozenset[str]) -> pa.ChunkedArray:
+        return table.scan().of_files(paths).to_arrow()["id"]
+
+    assert values("id >= 15") == ((30, 20, 49, 30), [10])
+    assert values("id >= 15 and id < 42") == ((20, 20, 39, 20), [10, 40])
+    assert values("id in (3, 15)") is None, "no file is whole"
+    table.delete("id = 21")
+    assert values("id >= 15") == ((20, 30, 49, 20), [10, 20])
+    assert values(None) == ((40, 0, 49, 40), [20])
+    column_too = [Aggregate(kind="rows")]
+    assert known_aggregates(table.scan(), (column,), column_too) is None, "groups need all files"

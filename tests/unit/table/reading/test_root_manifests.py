@@ -22,7 +22,11 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN
 from iceberg_pyspark.storage.files.local import LocalFileIO
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from iceberg_pyspark.table.reading.metadata_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.metadata_aggregates import (
+    Aggregate,
+    KnownAggregates,
+    known_aggregates,
+)
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.frames import create_path_table
 from tests.support.manifests import a_file, added, listed
@@ -240,9 +244,11 @@ def test_loose_bounds_answer_no_min_or_max(tmp_path: Path) -> None:
     copy = load_table(RootTable(table, LocalFileIO(), PROFILES[0], random.Random(1)).write())
     column = table.schema.fields[0]
     least = Aggregate(kind="min", column=column)
-    assert known_aggregates(table.scan(), (), [least]) == [(1,)]
+    assert known_aggregates(table.scan(), (), [least]) == KnownAggregates(rows=[(1,)])
     assert known_aggregates(copy.scan(), (), [least]) is None
-    assert known_aggregates(copy.scan(), (), [Aggregate(kind="rows")]) == [(2,)]
+    assert known_aggregates(copy.scan(), (), [Aggregate(kind="rows")]) == KnownAggregates(
+        rows=[(2,)]
+    )
 
 
 @pytest.mark.parametrize("version", [3, 4])

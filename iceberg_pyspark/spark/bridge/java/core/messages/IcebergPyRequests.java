@@ -325,10 +325,10 @@ class IcebergPyRequests {
         Boolean.valueOf(descending), "nulls_first", Boolean.valueOf(nullsFirst)});
   }
   static Map scanDefinition(Map table, String schema, List conditions, List requiredColumns,
-      Number limit, Map order, boolean grouped, Map batch) {
+      Number limit, Map order, boolean grouped, List files, Map batch) {
     return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
         conditions, "required_columns", requiredColumns, "limit", limit, "order", order, "grouped",
-        Boolean.valueOf(grouped), "batch", batch});
+        Boolean.valueOf(grouped), "files", files, "batch", batch});
   }
   static Map aggregateFunction(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});

@@ -2,12 +2,16 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Greatest;
+import org.apache.spark.sql.catalyst.expressions.Least;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
@@ -23,8 +27,13 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** Replaces an aggregation of an Iceberg scan by rows that Python computes from metadata. */
+/**
+ * Replaces an aggregation of an Iceberg scan by rows that Python computes from metadata, or
+ * computes it from rows of the files whose metadata do not suffice, and from the metadata of the
+ * others.
+ */
 class IcebergPyAggregates {
   private final Map definitions = new HashMap();
   private final List groups = new ArrayList(), aggregates = new ArrayList();
@@ -33,13 +42,13 @@ class IcebergPyAggregates {
   private final Map ofGroups = new HashMap(), ofAggregates = new HashMap();
   private StructType columns = new StructType();
 
-  /** Return the plan that replaces an aggregation, or null if rows must be read. */
+  /** Return the plan that replaces an aggregation, or null if all rows must be read. */
   static LogicalPlan planOf(Aggregate plan) {
     org.apache.spark.sql.classic.SparkSession session = IcebergPySessions.active();
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
     while (below instanceof Project || below instanceof Filter)
       below = (LogicalPlan) below.children().head();
-    if (!IcebergPyRule.isOurs(below)) return null;
+    if (!IcebergPyRule.isOurs(below) || IcebergPyRule.filesOf(below) != null) return null;
     return IcebergPyReadOptions.flag(IcebergPyReadOptions.AGGREGATES,
                session.conf().get(IcebergPyReadOptions.AGGREGATES, "true"))
         ? new IcebergPyAggregates().replace(plan, (DataSourceV2ScanRelation) below)
@@ -63,11 +72,12 @@ class IcebergPyAggregates {
     }
     Map table = IcebergPyRule.scannedTable(relation);
     if (table == null) return null;
-    List rows = IcebergPyRequests
-                    .scanAggregate(table, columns.json(), groups, aggregates,
-                        condition == null ? null : IcebergPyFilters.describe(condition))
-                    .rows();
+    IcebergPyAggregateRows known = IcebergPyRequests.scanAggregate(table, columns.json(), groups,
+        aggregates, condition == null ? null : IcebergPyFilters.describe(condition));
+    List rows = known.rows();
     if (rows == null) return null;
+    if (!known.otherFiles().isEmpty())
+      return withKnown(plan, (InternalRow) internal(rows).get(0), known.otherFiles());
     return new Project(IcebergPyBridge.seq(expressions),
         new LocalRelation(IcebergPyBridge.seq(outputs), IcebergPyBridge.seq(internal(rows)), false,
             scala.Option.empty()));
@@ -170,6 +180,42 @@ class IcebergPyAggregates {
   private static Alias alias(NamedExpression like, Expression e) {
     return new Alias(e, like.name(), like.exprId(), like.qualifier(), scala.Option.empty(),
         IcebergPyBridge.seq(new ArrayList()));
+  }
+
+  /** Return the aggregation of the rows of some files and of the known row of all others. */
+  private LogicalPlan withKnown(Aggregate plan, InternalRow known, List files) {
+    List expressions = new ArrayList();
+    scala.collection.Iterator it = plan.aggregateExpressions().iterator();
+    while (it.hasNext()) expressions.add(withKnown((Expression) it.next(), known));
+    List arguments = new ArrayList(CollectionConverters.asJava(plan.productIterator().toSeq()));
+    arguments.set(1, IcebergPyBridge.seq(expressions));
+    arguments.set(2, ofFiles((LogicalPlan) (Object) plan.child(), files));
+    return (LogicalPlan) plan.makeCopy(arguments.toArray());
+  }
+  private Expression withKnown(Expression e, InternalRow known) {
+    if (e instanceof AggregateExpression) {
+      Expression function = (Expression) (Object) ((AggregateExpression) e).aggregateFunction();
+      int column = outputs.indexOf(ofAggregates.get(function.canonicalized()));
+      Literal value = new Literal(known.get(column, e.dataType()), e.dataType());
+      if (function instanceof Count) return new Add(e, value);
+      scala.collection.immutable.Seq both =
+          IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {e, value}));
+      return function instanceof Min ? (Expression) new Least(both) : new Greatest(both);
+    }
+    List children = new ArrayList();
+    scala.collection.Iterator it = e.children().iterator();
+    while (it.hasNext()) children.add(withKnown((Expression) it.next(), known));
+    return children.isEmpty() ? e : (Expression) e.withNewChildren(IcebergPyBridge.seq(children));
+  }
+  private static LogicalPlan ofFiles(LogicalPlan plan, List files) {
+    if (plan instanceof DataSourceV2ScanRelation) {
+      List arguments = new ArrayList(CollectionConverters.asJava(plan.productIterator().toSeq()));
+      arguments.set(1, ((IcebergPyScan) ((DataSourceV2ScanRelation) plan).scan()).ofFiles(files));
+      return (LogicalPlan) plan.makeCopy(arguments.toArray());
+    }
+    LogicalPlan child = ofFiles((LogicalPlan) plan.children().head(), files);
+    return (LogicalPlan) plan.withNewChildren(
+        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {child})));
   }
 
   private List internal(List response) {

@@ -68,8 +68,11 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (IcebergPyBatches.isOurs(below)) return IcebergPyBatches.plan(below, condition, requiredIds);
     if (plan instanceof Aggregate) {
-      LogicalPlan rows = IcebergPyAggregates.planOf((Aggregate) plan);
-      if (rows != null) return rows;
+      LogicalPlan known = IcebergPyAggregates.planOf((Aggregate) plan);
+      if (known instanceof Aggregate)
+        plan = known;
+      else if (known != null)
+        return known;
     }
     // Spark's Python data source always returns all columns, so the plan above it tells which are
     // used
@@ -170,7 +173,15 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         describe(relation, conditions),
         requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())),
         limit == null ? null : limit.rows, limit == null ? null : limit.order(relation), isGrouped,
-        batch);
+        filesOf(relation), batch);
+  }
+
+  /** Return the only data files that a relation scans; null for all. */
+  static List filesOf(LogicalPlan relation) {
+    Object scan = relation instanceof DataSourceV2ScanRelation
+        ? ((DataSourceV2ScanRelation) relation).scan()
+        : null;
+    return scan instanceof IcebergPyScan ? ((IcebergPyScan) scan).files : null;
   }
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,

@@ -25,11 +25,16 @@ public class IcebergPyScan
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
-  public IcebergPyScan(IcebergPyTable table, CaseInsensitiveStringMap options, StructType schema) {
+  /** The locations of the only data files to read; null for all. */
+  final List files;
+  IcebergPyScan(
+      IcebergPyTable table, CaseInsensitiveStringMap options, StructType schema, List files) {
     this.table = table;
     this.options = options;
     this.schema = schema;
+    this.files = files;
   }
+  IcebergPyScan ofFiles(List files) { return new IcebergPyScan(table, options, schema, files); }
   public StructType readSchema() { return schema; }
   public String description() { return "iceberg-py " + table.name(); }
   public Statistics estimateStatistics() {
@@ -90,7 +95,8 @@ public class IcebergPyScan
   public boolean equals(Object other) {
     return other instanceof IcebergPyScan && ((IcebergPyScan) other).table.equals(table)
         && ((IcebergPyScan) other).schema.equals(schema)
-        && ((IcebergPyScan) other).options.equals(options);
+        && ((IcebergPyScan) other).options.equals(options)
+        && java.util.Objects.equals(((IcebergPyScan) other).files, files);
   }
   public int hashCode() { return table.hashCode(); }
 }

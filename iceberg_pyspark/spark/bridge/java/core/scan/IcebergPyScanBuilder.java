@@ -15,5 +15,5 @@ class IcebergPyScanBuilder implements ScanBuilder, SupportsPushDownRequiredColum
     this.schema = table.schema();
   }
   public void pruneColumns(StructType required) { this.schema = required; }
-  public Scan build() { return new IcebergPyScan(table, options, schema); }
+  public Scan build() { return new IcebergPyScan(table, options, schema, null); }
 }
