@@ -330,6 +330,22 @@ def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None
     assert re.search(r"\*\(1\) Filter.*\n.*\*\(1\) ColumnarToRow\n.*BatchScan", plan), plan
 
 
+def test_scans_of_equal_rows_are_read_once_whatever_their_conditions(
+    session: IcebergSession,
+) -> None:
+    """As in query 21 of TPC-H, whose `a` and `c` differ only in conditions that all rows fulfil."""
+    table = shared(session, "")
+    query = (
+        "select count(*) from {t} a where a.id > 9 and a.id > -1 "
+        "and exists (select * from {t} b where b.g = a.g and b.s <> a.s) "
+        "and not exists (select * from {t} c where c.g = a.g and c.s <> a.s and c.id > 9)"
+    )
+    with configured(session.spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        plan = plan_of(same(session, query, table))
+    assert plan.count("IcebergPyParquetScan") == 2, plan
+    assert "ReusedExchange" in plan, plan
+
+
 AGGREGATES = (
     "select count(*), count(g), min(id), max(id), min(t), max(t), min(d), max(d) from {t}",
     "select max(id) + min(id) * 2 as both, count(*) c from {t}",

@@ -135,9 +135,6 @@ class ParquetRelation:
     """A relation over chosen files (`IcebergPyParquetScans.relation`)."""
 
     table: str
-    key: str
-    """A key that is equal for equal files, columns and constants."""
-
     file_format: FileFormat
     columns: str
     """The columns to read from the files, as a Spark schema in JSON. Columns of Parquet files are

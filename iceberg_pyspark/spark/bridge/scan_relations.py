@@ -69,9 +69,7 @@ class Scans:
 
         Use it to build a plan that the session's optimizer rule accepts.
         """
-        frame = self._scans.relation(
-            self._java.session, _with_settings(relation), arrow_stream(files)
-        )
+        frame = self._scans.relation(self._java.session, *_relation(relation, files))
         return self._java.frame(frame)
 
     def plan(self, request: PlanRequest) -> Any:
@@ -119,14 +117,18 @@ class Scans:
         return self._java.instance("IcebergPySizes").withStatistics(plan, rows)
 
 
-def _arguments(request: PlanRequest) -> tuple[str, bytes, str]:
-    return (
-        _with_settings(request.relation),
-        arrow_stream(request.files),
-        to_json(request.outputs),
-    )
+def _arguments(request: PlanRequest) -> tuple[str, str, bytes, str]:
+    return (*_relation(request.relation, request.files), to_json(request.outputs))
 
 
-def _with_settings(relation: ParquetRelation) -> str:
-    options = {**relation.options, **_SETTINGS_OF_READERS}
-    return to_json(replace(relation, options=options))
+def _relation(relation: ParquetRelation, files: pa.RecordBatch) -> tuple[str, str, bytes]:
+    """Return the description of a relation, a key that is equal for equal rows, and its files.
+
+    Spark reads equal scans once: the conditions from which files were planned do not matter.
+    """
+    relation = replace(relation, options={**relation.options, **_SETTINGS_OF_READERS})
+    stream = arrow_stream(files)
+    same = (relation.file_format, relation.columns, relation.file_constants, relation.keys)
+    key = hashlib.sha256(to_json((*same, sorted(relation.options.items()))).encode())
+    key.update(stream)
+    return to_json(relation), key.hexdigest(), stream

@@ -39,14 +39,11 @@ def changes_parts(
     bridge: Bridge,
     scan: TableScan,
     plan: ChangePlan,
-    key: str,
     storage: Mapping[str, str],
 ) -> list[Part]:
     """Return the parts of a scan of changes; `scan` has the columns and the table to read."""
     scan_fields = {f.name: getattr(scan, f.name) for f in fields(scan)}
-    native = NativeScan(
-        spark, bridge, _ChangesScan(**scan_fields, changes=plan), key, storage=storage
-    )
+    native = NativeScan(spark, bridge, _ChangesScan(**scan_fields, changes=plan), storage=storage)
     parts = native.parts()
     tasks: list[ChangeScanTask | ComparedChanges] = [*plan.in_part, *plan.compared]
     if tasks:

@@ -115,12 +115,11 @@ class NativeScan:
         spark: SparkSession,
         bridge: Any,
         scan: TableScan,
-        key: str,
         row_filter: Predicate = _EVERY_ROW,
         storage: Mapping[str, str] | None = None,
         request: ScanRequest = _EVERY_COLUMN,
     ) -> None:
-        """`bridge` makes the JVM's side of the scan; `key` is equal for equal scans.
+        """`bridge` makes the JVM's side of the scan.
 
         `row_filter` selects the rows, even if the scan's predicate prunes files by more conditions.
         `storage` has Iceberg's properties of the table's store.
@@ -164,7 +163,6 @@ class NativeScan:
                 sort_orders.update(planned_files.entries["sort_order_id"].unique().to_pylist())
         self._relations = Relations(
             scan=self._scan,
-            key=key,
             storage=self._storage,
             ordinals=self._ordinals,
             split_offsets=SplitOffsets(planned_files.entries for planned_files, _ in files),
@@ -181,9 +179,9 @@ class NativeScan:
             if part is not None:
                 return [part]
         parts = []
-        for name, files_with, part_of in (
-            ("keys", files.with_keys, self._with_keys),
-            ("bitmaps", files.with_positions, self._with_bitmaps),
+        for files_with, part_of in (
+            (files.with_keys, self._with_keys),
+            (files.with_positions, self._with_bitmaps),
         ):
             for constants, alike in self._by_constants(files_with, lambda file: file[0]):
                 file_chunks = chunks(
@@ -191,8 +189,7 @@ class NativeScan:
                     lambda file: bitmap_bytes(file[1]),
                     deleted_rows.MAX_BROADCAST_BYTES,
                 )
-                for number, chunk in enumerate(file_chunks):
-                    parts.append(part_of(chunk, constants, f"{name}{number}"))
+                parts += [part_of(chunk, constants) for chunk in file_chunks]
         if files.portable:
             parts.append(self._portable(files.portable))
         for constants, plain in self._by_constants(files.plain, lambda task: task):
@@ -212,7 +209,7 @@ class NativeScan:
         self._relations.group_keys = key_columns(self._scan.metadata, [task for task, _ in every])
         ((constants, _),) = kinds
         if files.with_positions:
-            return self._with_bitmaps(every, constants, "grouped")
+            return self._with_bitmaps(every, constants)
         return self._plain(files.plain, constants)
 
     def _by_constants(
@@ -253,17 +250,17 @@ class NativeScan:
         if columns is None:
             return self._portable(tasks)
         if isinstance(self._filter, AlwaysTrue):
-            relation, files = self._relations.describe(columns, tasks, (), "plain")
+            relation, files = self._relations.describe(columns, tasks, ())
             return Part(plan=PlanRequest(relation, files, columns.outputs))
-        return Part(plan=self._select(columns, tasks, (), "plain", columns.outputs))
+        return Part(plan=self._select(columns, tasks, (), columns.outputs))
 
     def _with_bitmaps(
-        self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
+        self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int]
     ) -> Part:
         columns = self._columns.of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        plan = self._select(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_PLACE_OF_ROW))
+        plan = self._select(columns, tasks, (ORDINAL,), (*columns.outputs, *_PLACE_OF_ROW))
         return Part(
             plan=plan, not_deleted=self._not_deleted(plan, [deleted for _, deleted in files])
         )
@@ -291,7 +288,7 @@ class NativeScan:
         return reduce(self._bridge.scans.conjunction, conditions) if conditions else None
 
     def _with_keys(
-        self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
+        self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int]
     ) -> Part:
         """Return the part of files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
@@ -314,7 +311,7 @@ class NativeScan:
         if any(deletes):
             file_constants.append(ORDINAL)
             extras += _PLACE_OF_ROW
-        relation, files = self._relations.describe(columns, tasks, file_constants, name)
+        relation, files = self._relations.describe(columns, tasks, file_constants)
         frame = self._frame(columns, relation, files, (*columns.outputs, *extras))
         plan = self._bridge.analyse(frame)
         return Part(
@@ -330,11 +327,10 @@ class NativeScan:
         columns: NativeColumns,
         tasks: Sequence[ScanTask],
         file_constants: Sequence[str],
-        part: str,
         outputs: Sequence[SelectedColumn],
     ) -> Any:
         """Return the plan of the rows that the row filter selects, before deletes."""
-        relation, files = self._relations.describe(columns, tasks, file_constants, part)
+        relation, files = self._relations.describe(columns, tasks, file_constants)
         if isinstance(self._filter, AlwaysTrue):
             return self._bridge.scans.plan(PlanRequest(relation, files, outputs))
         return self._bridge.analyse(self._frame(columns, relation, files, outputs))

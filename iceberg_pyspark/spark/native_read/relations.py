@@ -173,9 +173,6 @@ class Relations:
     """A factory of the relations of one scan."""
 
     scan: TableScan
-    key: str
-    """A key that is equal for equal scans."""
-
     storage: NativeStorage
     ordinals: PartitionOrdinals
     split_offsets: SplitOffsets
@@ -198,7 +195,6 @@ class Relations:
         columns: NativeColumns,
         tasks: Sequence[ScanTask],
         file_constants: Sequence[str],
-        part: str,
     ) -> tuple[ParquetRelation, pa.RecordBatch]:
         """Return the relation over the tasks' files, and the table of these files.
 
@@ -218,11 +214,8 @@ class Relations:
             {name: facts.column(name, tasks) for name in file_constants} | _file_keys(tasks),
             self.group_keys or {},
         )
-        constants = sorted(c.field_id for c in columns.constants.values())
-        is_grouped = self.group_keys is not None
         relation = ParquetRelation(
             table=self.scan.context.table,
-            key=f"{self.key}#{file_format}#{part}#{constants}#{is_grouped}",
             file_format=file_format,
             columns=columns.schema(positions=ORDINAL in file_constants).json(),
             non_null_columns=columns.never_null_names(self.never_null),

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import Any, TypeVar
 
-import msgspec
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.expressions.binding import bind_column
 from iceberg_pyspark.planning.top_rows import TopRows
 from iceberg_pyspark.redaction import get_logger
-from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, text_of, wire_value
+from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator, wire_value
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
     ColumnValueStatistics,
@@ -177,7 +175,6 @@ def _plan_table(
         session.spark,
         session.bridge,
         scan,
-        _key(definition),
         storage=state.loaded_table.config,
         request=_scan_request(definition, scan),
     )
@@ -201,7 +198,6 @@ def _plan_batch(
         session.spark,
         session.bridge,
         scan,
-        _key(definition),
         storage=stream.loaded_table.config,
         request=_scan_request(definition, scan),
     )
@@ -231,7 +227,7 @@ def _plan_changed_batch(
     if stream.kind in FORMS:
         check_row_ids(changes.table, changes.metadata, plan.snapshots)
     config = stream.loaded_table.config
-    parts = changes_parts(session.spark, session.bridge, scan, plan, _key(definition), config)
+    parts = changes_parts(session.spark, session.bridge, scan, plan, config)
     return _planned_scan(session, parts, ())
 
 
@@ -266,9 +262,7 @@ def _plan_changes(
     )
     if form is not None:
         check_row_ids(name, metadata, plan.snapshots)
-    parts = changes_parts(
-        session.spark, session.bridge, scan, plan, _key(definition), loaded_table.config
-    )
+    parts = changes_parts(session.spark, session.bridge, scan, plan, loaded_table.config)
     return _planned_scan(session, parts, ())
 
 
@@ -285,7 +279,6 @@ def _plan_source(session: BridgeSession, definition: ScanDefinition) -> PlannedS
         session.spark,
         session.bridge,
         _prune(scan, _all_of(definition)),
-        _key(definition),
         scan.context.predicate,
         job.loaded_table.config,
         _scan_request(definition, scan),
@@ -346,13 +339,6 @@ def _top_rows(definition: ScanDefinition, schema: Schema) -> TopRows | None:
         descending=order.descending,
         nulls_first=order.nulls_first,
     )
-
-
-def _key(definition: ScanDefinition) -> str:
-    """Return a key that is equal for equal scans, also of different sessions."""
-    source = definition.table.handle or sha256(str(definition.table.source).encode()).hexdigest()
-    any_session = ScannedTable(session="", handle=None, source=None, locations={})
-    return source + text_of(msgspec.structs.replace(definition, table=any_session))
 
 
 def _all_of(definition: ScanDefinition) -> Expression | None:

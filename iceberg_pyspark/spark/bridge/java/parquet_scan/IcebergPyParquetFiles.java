@@ -22,6 +22,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final org.apache.spark.sql.classic.SparkSession session;
   final String table;
   /** Equal for equal files, columns and constants. */
+  /** Equal for tables with equal rows. */
   final String key;
   final IcebergPyPlannedFiles files;
   /** The columns to read from the files, each with its field id. */
@@ -41,11 +42,11 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   private final List sortOrder;
   /** `description` is a `ParquetRelation` of bridge/call_arguments.py. */
   IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
-      IcebergPyPlannedFiles files) {
+      String key, IcebergPyPlannedFiles files) {
     this.session = session;
     this.files = files;
     table = (String) description.get("table");
-    key = (String) description.get("key");
+    this.key = key;
     columns = (StructType) DataType.fromJson((String) description.get("columns"));
     nonNullColumns = (List) description.get("non_null_columns");
     options = (Map) description.get("options");

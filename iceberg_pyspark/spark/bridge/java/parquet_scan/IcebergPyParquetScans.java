@@ -26,45 +26,46 @@ public class IcebergPyParquetScans {
   /**
    * Return a DataFrame over planned files of one format, for building plans. The relation itself
    * reads nothing: `IcebergPyRule` replaces it by a scan. `description` is a `ParquetRelation` of
-   * bridge/call_arguments.py, `files` the table of files.
+   * bridge/call_arguments.py, `key` is equal for
+   * equal rows, and `files` is the table of files.
    */
-  public Object relation(Object session, String description, byte[] files)
+  public Object relation(Object session, String description, String key, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
         (org.apache.spark.sql.classic.SparkSession) session,
-        (LogicalPlan) relationOf(session, description, files));
+        (LogicalPlan) relationOf(session, description, key, files));
   }
-  private static DataSourceV2Relation relationOf(Object session, String description, byte[] files)
-      throws com.fasterxml.jackson.core.JsonProcessingException {
+  private static DataSourceV2Relation relationOf(Object session, String description, String key,
+      byte[] files) throws com.fasterxml.jackson.core.JsonProcessingException {
     Map values = (Map) IcebergPyBridge.JSON.readValue(description, Map.class);
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     IcebergPyPlannedFiles plannedFiles = IcebergPyPlannedFiles.of(
         files, (List) values.get("file_constants"), (List) values.get("keys"));
     IcebergPyParquetFiles table = values.get("file_format").equals("orc")
-        ? new IcebergPyOrcFiles(spark, values, plannedFiles)
-        : new IcebergPyParquetFiles(spark, values, plannedFiles);
+        ? new IcebergPyOrcFiles(spark, values, key, plannedFiles)
+        : new IcebergPyParquetFiles(spark, values, key, plannedFiles);
     return DataSourceV2Relation$.MODULE$.create(table, scala.Option.empty(), scala.Option.empty());
   }
 
   /** Return the text of a response, and a plan of such a relation as its only part. */
-  public List response(Object session, String description, byte[] files, String outputs,
+  public List response(Object session, String description, String key, byte[] files, String outputs,
       String text) throws com.fasterxml.jackson.core.JsonProcessingException,
                           org.apache.spark.sql.catalyst.parser.ParseException {
     List part = IcebergPyBridge.list(
-        new Object[] {plan(session, description, files, outputs), null, new ArrayList()});
+        new Object[] {plan(session, description, key, files, outputs), null, new ArrayList()});
     return IcebergPyBridge.list(new Object[] {text, part});
   }
   /**
    * Return the plan of columns computed from such a relation; `outputs` are `SelectedColumn`s of
    * bridge/call_arguments.py. Renamed columns need no analysis, which would take some milliseconds.
    */
-  public Object plan(Object session, String description, byte[] files, String outputs)
+  public Object plan(Object session, String description, String key, byte[] files, String outputs)
       throws com.fasterxml.jackson.core.JsonProcessingException,
              org.apache.spark.sql.catalyst.parser.ParseException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    DataSourceV2Relation relation = relationOf(spark, description, files);
+    DataSourceV2Relation relation = relationOf(spark, description, key, files);
     List selections = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
     Map attributes = IcebergPyScanParts.byName((LogicalPlan) (Object) relation);
     List columns = new ArrayList();

@@ -68,7 +68,7 @@ class IcebergPyScanParts {
           definitions.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
       }
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
-      return new IcebergPyInputFiles(((Project) plan).projectList(),
+      return IcebergPyRenaming.project((Project) plan,
           withScan(child, like, scanDefinition, substitute(conditions, definitions),
               substitute(keys, definitions), statistics.inChild(definitions)));
     }
