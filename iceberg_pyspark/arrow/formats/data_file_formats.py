@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar, Protocol, TypeVar
 
@@ -18,12 +18,27 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LateColumns:
+    """Columns that are read only where columns before them have wanted rows.
+
+    `columns` has the leaves of each top-level column to read, in file order; those with a position
+    in `first` are read first. `wanted` is called with the position of each batch of them and the
+    batch; it returns the first wanted row in it and the end of the last one, or None.
+    """
+
+    columns: Sequence[Sequence[int]]
+    first: Collection[int]
+    wanted: Callable[[int, pa.RecordBatch], tuple[int, int] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupChoice:
     """The row groups of a Parquet file to read; files of other formats are read whole.
 
     A row group is read if it begins in the byte range [start, start + length) and the statistics of
     the columns in `leaf_by_id` do not rule out `predicate`. With `with_dictionaries`, columns of
-    texts and bytes may come as dictionaries, of which rows are taken faster.
+    texts and bytes may come as dictionaries, of which rows are taken faster. With `late`, rows that
+    are not wanted may be left out.
     """
 
     start: int = 0
@@ -31,6 +46,7 @@ class RowGroupChoice:
     predicate: Predicate = field(default_factory=AlwaysTrue)
     leaf_by_id: Mapping[int, int] = field(default_factory=dict)
     with_dictionaries: bool = False
+    late: LateColumns | None = None
 
 
 ALL_ROW_GROUPS = RowGroupChoice()

@@ -4,17 +4,13 @@ Only the projected leaf columns are decoded. A row group belongs to the byte ran
 first byte. Row groups that a predicate rules out are skipped; the positions of other rows stay the
 same. Large row groups are read through small buffers instead of whole column chunks, and an object
 store is told the byte ranges in advance. Field ids are in the metadata of the schema.
-
-A row group is skipped only if its statistics prove that no row can match; missing or doubtful
-statistics keep the row group. Only columns that are stored in exactly the column's type are used,
-because their raw statistics compare as the specification orders values.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Collection, Iterator, Sequence
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,14 +20,15 @@ from iceberg_pyspark.arrow.column_metrics import first_byte
 from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
+    LateColumns,
     RowGroupChoice,
 )
+from iceberg_pyspark.arrow.formats.late_columns import LateReader
 from iceberg_pyspark.arrow.formats.parquet_encryption import decryption_properties
+from iceberg_pyspark.arrow.formats.parquet_pages import PageIndex, RowGroupPages
+from iceberg_pyspark.arrow.formats.row_group_filter import compile_row_group_filter
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.expressions import predicates
-from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
-from iceberg_pyspark.spec.values import unscaled_value
 from iceberg_pyspark.storage.encryption.encrypted_io import DecryptedFileIO
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput
@@ -41,6 +38,8 @@ _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
 _STREAM_BUFFER_BYTES = 1024 * 1024
 _LEAST_BUFFER_BYTES = 64 * 1024
+LATE_FACTOR = 5
+"""The least size of all columns, in those of the first: two readers take longer than one."""
 _DICTIONARY_BYTES = 1
 """The most bytes per text of a column of which nearly all pages refer to a dictionary."""
 
@@ -75,6 +74,7 @@ class ParquetFileReader(DataFileReader):
 
     def _open(self) -> None:
         self._input = arrow_input(self._stream)
+        self._page_index: PageIndex | None = None
         self.metadata = pq.read_metadata(self._input, **self._decryption)
         self.schema = self.metadata.schema.to_arrow_schema()
 
@@ -101,34 +101,73 @@ class ParquetFileReader(DataFileReader):
         chunks = max(
             sum(group.column(c).total_compressed_size for c in columns) for group in groups
         )
-        dictionaries = self._repeated_texts(groups, columns)
-        file = pq.ParquetFile(
-            self._input,
-            metadata=self.metadata,
-            pre_buffer=False,
-            buffer_size=_buffer_bytes(len(columns)) if chunks > _WHOLE_CHUNKS_BYTES else 0,
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=self._verify_checksums,
-            read_dictionary=dictionaries,
-            **self._decryption,
-        )
         # threads would read an object in another order than it was told
         threads = self._threads and isinstance(self._input, pa.OSFile)
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
+        dictionaries = self._repeated_texts(groups, columns)
+        options = {
+            "pre_buffer": False,
+            "buffer_size": _buffer_bytes(len(columns)) if chunks > _WHOLE_CHUNKS_BYTES else 0,
+            "coerce_int96_timestamp_unit": "us",
+            "page_checksum_verification": self._verify_checksums,
+            "read_dictionary": dictionaries,
+            **self._decryption,
+        }
         batch_rows = _batch_rows(self.metadata, groups, columns)
         decodes = (dictionaries and not choice.with_dictionaries) or any(
             takable_type(f.type) != f.type for f in self.schema
         )
-        for row_groups, position in runs:
+
+        def read(
+            file: pq.ParquetFile, row_groups: Sequence[int], leaves: Sequence[int]
+        ) -> Iterator[pa.RecordBatch]:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
-                batch_rows, row_groups=row_groups, column_indices=columns, use_threads=threads
+                batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=threads
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
-                    yield position, _decoded(batch) if decodes else batch
-                    position += batch.num_rows
+                    yield _decoded(batch) if decodes else batch
+
+        file = pq.ParquetFile(self._input, metadata=self.metadata, **options)
+        if choice.late is not None and self._reads_late(choice.late, groups[0]):
+            late = LateReader(
+                choice.late,
+                lambda group, leaves: read(file, [group], leaves),
+                self._pages_of,
+                lambda part, footer, leaves: _columns(
+                    read(pq.ParquetFile(part, metadata=footer, **options), [0], leaves)
+                ),
+            )
+            for row_groups, position in runs:
+                for group in row_groups:
+                    yield from late.batches(group, position)
+                    position += self.metadata.row_group(group).num_rows
+            return
+        for row_groups, position in runs:
+            for batch in read(file, row_groups, columns):
+                yield position, batch
+                position += batch.num_rows
+
+    def _reads_late(self, late: LateColumns, group: pq.RowGroupMetaData) -> bool:
+        """Return whether to read columns apart: not a few more, and not from an object store.
+
+        There, single pages are many requests.
+        """
+        if not (isinstance(self._input, pa.OSFile) or isinstance(self._stream, io.BytesIO)):
+            return False
+        sizes = [sum(group.column(c).total_uncompressed_size for c in cs) for cs in late.columns]
+        first = sum(size for i, size in enumerate(sizes) if i in late.first)
+        return bool(sum(sizes) >= LATE_FACTOR * first)
+
+    def _pages_of(self, group: int, leaves: Sequence[int]) -> RowGroupPages | None:
+        row_group = self.metadata.row_group(group)
+        if self._decryption or not all(row_group.column(c).has_offset_index for c in leaves):
+            return None
+        if self._page_index is None:
+            self._page_index = PageIndex(self._input)
+        return self._page_index.pages_of(group, leaves)
 
     def _repeated_texts(self, groups: list[pq.RowGroupMetaData], columns: list[int]) -> list[str]:
         """Return the top-level columns of texts and bytes that are stored as dictionaries.
@@ -182,6 +221,16 @@ class ParquetFileReader(DataFileReader):
             position += group.num_rows
         if run:
             yield run, run_position
+
+
+def _columns(batches: Iterator[pa.RecordBatch]) -> list[pa.Array]:
+    """Return the columns of all batches, each as one array; none without batches."""
+    read = list(batches)
+    if len(read) == 1:
+        return list(read[0].columns)
+    return [
+        pa.concat_arrays(arrays) for arrays in zip(*(batch.columns for batch in read), strict=True)
+    ]
 
 
 def _values(chunk: pq.ColumnChunkMetaData) -> int:
@@ -260,139 +309,3 @@ def _decoded_bytes(chunk: pq.ColumnChunkMetaData, width: float | None) -> float:
 def empty_batch(rows: int) -> pa.RecordBatch:
     """Return a batch with rows but without columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
-
-
-_INTEGERS = (
-    types.IntegerType,
-    types.LongType,
-    types.DateType,
-    types.TimeType,
-    types.TimestampType,
-    types.TimestamptzType,
-    types.TimestampNsType,
-    types.TimestamptzNsType,
-)
-
-
-def compile_row_group_filter(
-    predicate: predicates.Predicate, leaf_by_id: Mapping[int, int]
-) -> Callable[[pq.RowGroupMetaData], bool]:
-    """Return a function that tells whether a row group may hold a matching row.
-
-    `leaf_by_id` has the leaf column of every predicate column whose statistics can be trusted.
-    """
-    return lambda group: _may_match(predicate, group, leaf_by_id)
-
-
-def _may_match(
-    predicate: predicates.Predicate, group: pq.RowGroupMetaData, leaf_by_id: Mapping[int, int]
-) -> bool:
-    match predicate:
-        case predicates.AlwaysFalse():
-            return False
-        case predicates.And(left=left, right=right):
-            return _may_match(left, group, leaf_by_id) and _may_match(right, group, leaf_by_id)
-        case predicates.Or(left=left, right=right):
-            return _may_match(left, group, leaf_by_id) or _may_match(right, group, leaf_by_id)
-        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
-            leaf = leaf_by_id.get(predicate.column.field_id)
-            if leaf is None or isinstance(predicate.column, predicates.ExtractedColumn):
-                return True
-            chunk = group.column(leaf)
-            if not chunk.is_stats_set or chunk.statistics is None:
-                return True
-            return _leaf_may_match(predicate, chunk, group.num_rows)
-        case _:
-            return True
-
-
-def _leaf_may_match(
-    predicate: predicates.BoundUnary | predicates.BoundLiteral | predicates.BoundSet,
-    chunk: pq.ColumnChunkMetaData,
-    rows: int,
-) -> bool:
-    statistics = chunk.statistics
-    nulls = statistics.null_count if statistics.has_null_count else None
-    if isinstance(predicate, predicates.BoundUnary):
-        return _test_may_match(predicate.op, nulls, rows)
-    if nulls == rows:
-        return False  # a comparison with null is never true
-    bounds = _bounds(predicate.column, chunk)
-    if bounds is None:
-        return True
-    lower, upper = bounds
-    to_raw = _raw_literal(predicate.column.type)
-    if isinstance(predicate, predicates.BoundSet):
-        return predicate.op != "in" or any(lower <= to_raw(v) <= upper for v in predicate.literals)
-    return _comparison_may_match(predicate, to_raw(predicate.literal), lower, upper)
-
-
-def _test_may_match(op: predicates.Test, nulls: int | None, rows: int) -> bool:
-    match op:
-        case "is_null":
-            return nulls != 0
-        case "not_null" | "is_nan":
-            return nulls != rows
-        case _:
-            return True
-
-
-def _comparison_may_match(
-    predicate: predicates.BoundLiteral, literal: Any, lower: Any, upper: Any
-) -> bool:
-    op: predicates.Comparison = predicate.op
-    match op:
-        case "lt":
-            return bool(lower < literal)
-        case "lt_eq":
-            return bool(lower <= literal)
-        case "gt" | "gt_eq" if isinstance(
-            predicate.column.type, types.FloatType | types.DoubleType
-        ):
-            return True  # NaN is greater than all numbers and is in no statistics
-        case "gt":
-            return bool(upper > literal)
-        case "gt_eq":
-            return bool(upper >= literal)
-        case "eq":
-            return bool(lower <= literal <= upper)
-        case "starts_with":
-            # truncated statistics are still bounds; cut both to the length of the prefix
-            return bool(lower[: len(literal)] <= literal <= upper[: len(literal)])
-        case _:
-            return True
-
-
-def _bounds(
-    column: predicates.BoundColumn, chunk: pq.ColumnChunkMetaData
-) -> tuple[Any, Any] | None:
-    """Return the bounds as raw values that compare like the column's values, or None."""
-    statistics = chunk.statistics
-    if not statistics.has_min_max or chunk.physical_type == "INT96":
-        return None
-    lower, upper = statistics.min_raw, statistics.max_raw
-    if lower > upper:
-        return None  # one of them is wrong
-    match column.type:
-        case types.FloatType() | types.DoubleType():
-            # a NaN in the bounds shows that the writer did not exclude NaNs
-            return None if lower != lower or upper != upper else (lower, upper)
-        case types.DecimalType():
-            # old writers ordered decimals in bytes as unsigned numbers
-            return (lower, upper) if isinstance(lower, int) else None
-        case types.StringType() | types.BinaryType():
-            return (lower, upper) if isinstance(lower, bytes) else None
-        case type_ if isinstance(type_, _INTEGERS):
-            return lower, upper
-        case _:
-            return None
-
-
-def _raw_literal(type_: types.Type) -> Callable[[Any], Any]:
-    match type_:
-        case types.DecimalType():
-            return unscaled_value
-        case types.StringType():
-            return lambda text: text.encode()
-        case _:
-            return lambda value: value

@@ -14,7 +14,7 @@ the file stores (docs/conformance.md 15).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,14 +26,14 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.arrow_schemas import constant_array, scalar_of, to_arrow_schema
 from iceberg_pyspark.arrow.file_fields import FileFields, mapping_for, resolve_file_fields
-from iceberg_pyspark.arrow.formats.data_file_formats import RowGroupChoice
+from iceberg_pyspark.arrow.formats.data_file_formats import LateColumns, RowGroupChoice
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
 from iceberg_pyspark.arrow.read.equality_deletes import read_equality_deletes
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.arrow.read.position_deletes import DeletedRows, read_deleted_rows
-from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
+from iceberg_pyspark.arrow.read.row_filter import Mask, compile_row_filter
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
@@ -155,9 +155,6 @@ def _display_value(type_: Type, value: Any) -> Any:
             return value
 
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
-
 def read_group(context: ScanContext, group: ScanTaskGroup, io: FileIO) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a group's tasks, in order."""
     for task in group.tasks:
@@ -198,6 +195,7 @@ def read_task(
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
                 with_dictionaries=True,
+                late=reader.late,
             )
             for position, batch in file.batches(reader.leaves, choice):
                 end = position + batch.num_rows
@@ -232,6 +230,42 @@ def _errors_of_file(context: ScanContext, task: ScanTask) -> Iterator[None]:
         ) from e
 
 
+ColumnsOf: TypeAlias = Callable[[pa.RecordBatch], dict[int, pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Conditions:
+    """Functions from a batch of some leaf columns to those of equality deletes and the filter."""
+
+    equality: ColumnsOf
+    filter_columns: ColumnsOf
+
+    @staticmethod
+    def of(
+        equality: ColumnsById, filter_columns: ColumnsById, leaves: Collection[int]
+    ) -> _Conditions:
+        """Return the functions for batches that have these leaves."""
+        return _Conditions(equality.compile(leaves), filter_columns.compile(leaves))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Verdict:
+    """The rows from a position on: which are deleted (None: none), which to return (None: all)."""
+
+    position: int
+    deleted_rows: Mask | None
+    keep: Mask | None
+
+    def part(self, position: int, rows: int) -> _Verdict:
+        """Return the verdict on some of the rows."""
+        these = slice(position - self.position, position - self.position + rows)
+        return _Verdict(
+            position,
+            None if self.deleted_rows is None else self.deleted_rows[these],
+            None if self.keep is None else self.keep[these],
+        )
+
+
 class _TaskReader:
     """The reader of one task: deletes, filter and projection, compiled before the first batch."""
 
@@ -254,7 +288,7 @@ class _TaskReader:
         self.predicate: Predicate = AlwaysTrue() if task.filter_satisfied else context.predicate
         if task.residual is not None:
             self.predicate = and_(self.predicate, task.residual)
-        self._row_mask = compile_row_mask(self.predicate)
+        self._row_filter = compile_row_filter(self.predicate)
 
         partition_values = _identity_values(context, task)
         data = FileProjection(
@@ -281,19 +315,47 @@ class _TaskReader:
         )
         self.leaves = data.leaves | lineage.leaves | equality.leaves | filter_columns.leaves
         self.exact_leaves = filter_columns.exact_leaves
+        self._conditions = _Conditions.of(equality, filter_columns, self.leaves)
+        self._verdict: _Verdict | None = None
+        self.late = self._late_columns(equality, filter_columns, file_fields)
         self._to_data = data.compile(self.leaves)
         self._to_lineage = lineage.compile(self.leaves)
         self._lineage_ids = lineage.field_ids
-        self._to_equality = equality.compile(self.leaves)
-        self._to_filter_columns = filter_columns.compile(self.leaves)
         self._returned_positions = sorted(
             data.read_positions(self.leaves) | lineage.read_positions(self.leaves)
         )
 
+    def _late_columns(
+        self, equality: ColumnsById, filter_columns: ColumnsById, file_fields: FileFields
+    ) -> LateColumns | None:
+        """Return the columns that need not be read where no row remains, or None without any."""
+        asked = equality.leaves | filter_columns.leaves
+        columns = [
+            [leaf for leaf in column.leaves if leaf in self.leaves]
+            for column in file_fields.read_columns(self.leaves)
+        ]
+        first = {i for i, leaves in enumerate(columns) if not asked.isdisjoint(leaves)}
+        if not 0 < len(first) < len(columns):
+            return None
+        leaves = {leaf for i in first for leaf in columns[i]}
+        conditions = _Conditions.of(equality, filter_columns, leaves)
+
+        def wanted(position: int, batch: pa.RecordBatch) -> tuple[int, int] | None:
+            self._verdict = verdict = self._judge(position, batch, conditions)
+            if verdict.keep is None:
+                return 0, batch.num_rows
+            rows = np.flatnonzero(verdict.keep)
+            return (int(rows[0]), int(rows[-1]) + 1) if len(rows) else None
+
+        return LateColumns(columns=columns, first=first, wanted=wanted)
+
     def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the live matching rows of a batch that starts at that file position, or None."""
-        deleted_rows = self._deleted_mask(position, batch)
-        keep = self._rows_to_return(batch, deleted_rows)
+        if self._verdict is None:
+            verdict = self._judge(position, batch, self._conditions)
+        else:
+            verdict = self._verdict.part(position, batch.num_rows)
+        keep, deleted_rows = verdict.keep, verdict.deleted_rows
         if keep is None:
             return self._assemble(
                 batch.columns, np.arange(position, position + batch.num_rows), deleted_rows
@@ -310,26 +372,20 @@ class _TaskReader:
             None if deleted_rows is None else deleted_rows[keep],
         )
 
-    def _deleted_mask(self, position: int, batch: pa.RecordBatch) -> Mask | None:
+    def _judge(self, position: int, batch: pa.RecordBatch, conditions: _Conditions) -> _Verdict:
         deleted_rows = None
         if self._deleted_rows is not None:
             deleted_rows = self._deleted_rows.mask(position, batch.num_rows)
         if self._equality_deletes.field_ids:
-            by_value = self._equality_deletes.mask(self._to_equality(batch))
+            by_value = self._equality_deletes.mask(conditions.equality(batch))
             if by_value is not None:
                 deleted_rows = by_value if deleted_rows is None else deleted_rows | by_value
-        return deleted_rows
-
-    def _rows_to_return(self, batch: pa.RecordBatch, deleted_rows: Mask | None) -> Mask | None:
-        """Return a mask that is True for the rows to return, or None for all rows."""
         keep = None if deleted_rows is None or self._returns_deleted_rows else ~deleted_rows
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
-            columns = self._to_filter_columns(batch)
-            # null (unknown) selects no row
-            matching = self._row_mask(batch.num_rows, columns.__getitem__).fill_null(False)
-            selection: Mask = matching.to_numpy(zero_copy_only=False)
+            columns = conditions.filter_columns(batch)
+            selection = self._row_filter(batch.num_rows, columns.__getitem__)
             keep = selection if keep is None else keep & selection
-        return None if keep is None or keep.all() else keep
+        return _Verdict(position, deleted_rows, None if keep is None or keep.all() else keep)
 
     def _assemble(
         self,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,7 +43,8 @@ from iceberg_pyspark.spec.types import (
 
 ColumnOf: TypeAlias = Callable[[int], pa.Array]
 RowMask: TypeAlias = Callable[[int, ColumnOf], pa.BooleanArray]
-
+Mask: TypeAlias = npt.NDArray[np.bool_]
+RowFilter: TypeAlias = Callable[[int, ColumnOf], Mask]
 _COMPARE = {
     "lt": pc.less,
     "lt_eq": pc.less_equal,
@@ -50,6 +53,32 @@ _COMPARE = {
     "eq": pc.equal,
     "not_eq": pc.not_equal,
 }
+
+
+def compile_row_filter(predicate: Predicate) -> RowFilter:
+    """Return a function of a batch's length and columns that tells which rows the predicate keeps.
+
+    After conditions of a conjunction that no row fulfils, the others are not evaluated.
+    """
+    masks = [compile_row_mask(condition) for condition in _conditions(predicate)]
+
+    def select(num_rows: int, column_of: ColumnOf) -> Mask:
+        matching = pa.scalar(True)
+        for mask in masks:
+            matching = pc.and_kleene(matching, mask(num_rows, column_of))
+            if not matching.true_count:
+                break
+        # null (unknown) selects no row
+        selected: Mask = matching.fill_null(False).to_numpy(zero_copy_only=False)
+        return selected
+
+    return select
+
+
+def _conditions(predicate: Predicate) -> list[Predicate]:
+    if isinstance(predicate, And):
+        return _conditions(predicate.left) + _conditions(predicate.right)
+    return [predicate]
 
 
 def compile_row_mask(predicate: Predicate) -> RowMask:

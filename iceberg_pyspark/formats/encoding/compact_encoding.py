@@ -87,6 +87,15 @@ class CompactReader:
                 self.skip(kind)
         self.at += 1
 
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Read a struct: yield each field's id and kind; the caller must read or skip its value."""
+        field_id = 0
+        while (head := self.data[self.at]) != _STOP:
+            self.at += 1
+            field_id = field_id + (head >> 4) if head >> 4 else self._number()
+            yield field_id, head & 0x0F
+        self.at += 1
+
     def integers(self, ids: Collection[int] | None = None) -> dict[int, int]:
         """Read a struct, and return its integers by field id; skip all other fields."""
         integers: dict[int, int] = {}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.arrow_schemas import arrow_type, scalar_of
-from iceberg_pyspark.arrow.formats.parquet_reader import compile_row_group_filter
+from iceberg_pyspark.arrow.formats.row_group_filter import compile_row_group_filter
 from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
