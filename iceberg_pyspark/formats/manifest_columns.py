@@ -59,6 +59,10 @@ _CACHE_BYTES = 64 * 1024 * 1024
 _DECODED_MANIFESTS: DecodedCache[pa.Table] = DecodedCache(
     _CACHE_BYTES, lambda table: int(table.nbytes)
 )
+_LIVE_PATHS: DecodedCache[pa.Table] = DecodedCache(
+    _CACHE_BYTES // 4, lambda table: int(table.nbytes)
+)
+_PATHS = ["file_path", "referenced_data_file"]
 _ENTRY_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
     "status": (0, pa.int32()),
     "snapshot_id": (1, pa.int64()),
@@ -131,7 +135,22 @@ def read_entries(
         metrics if isinstance(metrics, str) else frozenset(metrics),
         decoder,
     )
-    return _DECODED_MANIFESTS.get_or_read(file_io, key, decode)
+    entries = _DECODED_MANIFESTS.get_or_read(file_io, key, decode)
+    if drop_deleted:
+        _LIVE_PATHS.put(file_io, key[:2], entries.select(_PATHS))
+    return entries
+
+
+def read_live_paths(file_io: FileIO, manifest: ManifestFile) -> pa.Table:
+    """Return the paths of a manifest's live entries, and of data files that they refer to.
+
+    A scan that is planned before a commit has decoded the manifest with other columns.
+    """
+    data = decrypted(file_io, manifest.key_metadata).read_bytes(manifest.manifest_path)
+    paths = _LIVE_PATHS.get(file_io, (hashlib.sha256(data).digest(), manifest))
+    if paths is None:
+        paths = read_entries(file_io, manifest, StructType(())).select(_PATHS)
+    return paths
 
 
 def has_path(entries: pa.Table, paths: Set[str]) -> bool:

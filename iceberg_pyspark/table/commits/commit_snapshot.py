@@ -46,7 +46,7 @@ from iceberg_pyspark.formats.locations import (
     manifest_list_file_name,
     root_manifest_file_name,
 )
-from iceberg_pyspark.formats.manifest_columns import has_path, read_entries
+from iceberg_pyspark.formats.manifest_columns import has_path, read_live_paths
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on, write_manifest_list
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
 from iceberg_pyspark.formats.manifest_writer import write_manifest
@@ -65,7 +65,6 @@ from iceberg_pyspark.spec.table_properties import (
     MANIFEST_TARGET_SIZE,
     SUMMARY_PARTITION_LIMIT,
 )
-from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
@@ -275,7 +274,7 @@ class SnapshotStep:
     def _read_paths(self, manifest: ManifestFile) -> Set[str]:
         entries = self._own_entries(manifest)
         if entries is None:
-            live = read_entries(self._io, manifest, StructType(()))
+            live = read_live_paths(self._io, manifest)
             paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
         else:
             files = [e.data_file for e in entries if e.is_live]
@@ -284,7 +283,7 @@ class SnapshotStep:
 
     def _has_path(self, manifest: ManifestFile, paths: Set[str]) -> bool:
         if self._own_entries(manifest) is None:
-            live = read_entries(self._io, manifest, StructType(()))
+            live = read_live_paths(self._io, manifest)
             if len(paths) <= live.num_rows:
                 return has_path(live, paths)
         return not paths.isdisjoint(self._read_paths(manifest))
