@@ -94,7 +94,7 @@ class Parts:
 
         self.add("imports", time.perf_counter() - started)
         self.time(jvm, "load_modules", "classes")
-        self.time(java_classes._Compiler, "_classes", "compiled")
+        self.time(java_classes, "_compile", "compiled")
         self.time(session, "handle_request", "requests")
         self.time(TableScan, "plan", "plans")
         self.time(commit, "_commit", "commits")

@@ -1,14 +1,14 @@
 """The Java classes of a session: compiled with Spark's Janino once per machine, and called.
 
 Janino compiles an old dialect of Java: raw types, casts, no lambdas. The sources pass requests on
-and contain no rule of Iceberg. The classes of each module are stored in a jar, which is added to
-the class loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is
-configured. All modules are compiled when Iceberg is installed, so missing features are known from
-then on.
+and contain no rule of Iceberg. The classes are stored in one jar, which is added to the class
+loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is configured;
+executors get the jar when they need a class of it. All modules are compiled when Iceberg is
+installed, so missing features are known from then on.
 
 The jars are a cache for later sessions of the same user. The name of a jar contains digests of its
 sources and of its bytes, so truncated, damaged or extended jars are detected and compiled again.
-Jars that were unused for long are removed; a JVM that has one open keeps it.
+Jars that were unused for long are removed; a JVM uses a copy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import stat
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import pyspark
@@ -39,7 +39,6 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.spark.bridge.java_modules import (
     BUILDS_ON,
     CORE,
-    FILES_THAT_LAST,
     FORMATS,
     REQUIRED_CLASSES,
     classes_of,
@@ -50,66 +49,56 @@ from iceberg_pyspark.spark.bridge.java_modules import (
 from iceberg_pyspark.spark.bridge.py4j_names import JavaObject, Py4JError, Py4JJavaError
 from iceberg_pyspark.storage.files.cache import user_folder
 
-MAX_JARS = 10 * len(BUILDS_ON)
-"""How many jars are kept, the most recently used: those of ten environments, each with a jar of
-each module; all of them take some 10 MB.
-"""
+MAX_JARS = 10
+"""How many jars are kept, the most recently used: those of ten environments, of some 1 MB each."""
 
 _UNFINISHED_SUFFIX = ".unfinished"
 _UNFINISHED_SECONDS = 3600
 
 
-@contextmanager
 def class_jar(
     parent: str | None, source_text: str, compile_classes: Callable[[], Mapping[str, bytes]]
-) -> Iterator[Path]:
-    """Yield the path of a jar with the files; compile only if `parent` has no jar made of the same
-    text.
+) -> bytes:
+    """Return a jar with the files; compile only if `parent` has no jar made of the same text.
 
     Only this user may have access to the folder `parent`. Without a `parent`, or if no file can be
-    written there, the jar is temporary and removed at the end; by then the JVM must have opened it.
+    written there, the jar is not kept.
     """
     key = sha256(source_text.encode()).hexdigest()
     cached_jar = None if parent is None else _cached_jar(Path(parent), key)
     if cached_jar is not None:
-        yield cached_jar
-        return
+        return cached_jar
     jar = _jar(compile_classes())
     if parent is not None:
         with contextlib.suppress(OSError):
-            cached_jar = _cache_jar(Path(parent), key, jar)
-    if cached_jar is not None:
-        yield cached_jar
-        return
-    with tempfile.TemporaryDirectory(prefix="iceberg-pyspark-bridge-") as folder:
-        path = Path(folder) / "classes.jar"
-        path.write_bytes(jar)
-        yield path
+            _cache_jar(Path(parent), key, jar)
+    return jar
 
 
-def _cached_jar(parent: Path, key: str) -> Path | None:
+def _cached_jar(parent: Path, key: str) -> bytes | None:
     """Return a jar of the key whose bytes match its name; remove other jars of the key."""
     for path in sorted(parent.glob(f"{key}-*.jar")):
         with contextlib.suppress(OSError):
-            if _content(path) == path.stem.partition("-")[2]:
+            jar = _content(path)
+            if jar is not None and sha256(jar).hexdigest() == path.stem.partition("-")[2]:
                 os.utime(path)
-                return path
+                return jar
             path.unlink()
     return None
 
 
-def _content(path: Path) -> str | None:
-    """Return the digest of a file that this user owns and nobody else can write, or None."""
+def _content(path: Path) -> bytes | None:
+    """Return the bytes of a file that this user owns and nobody else can write, or None."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
             return None
         if stat.S_IMODE(status.st_mode) & 0o022:
             return None
-        return sha256(file.read()).hexdigest()
+        return file.read()
 
 
-def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
+def _cache_jar(parent: Path, key: str, jar: bytes) -> None:
     """Write the jar to the folder; the jar is complete and on the disk before it gets its name."""
     path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
     file, temporary_path = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED_SUFFIX)
@@ -129,7 +118,6 @@ def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
     finally:
         os.close(folder)
     _evict(parent)
-    return path
 
 
 def _evict(parent: Path) -> None:
@@ -164,8 +152,11 @@ _OF_EACH_JAR = (
 """One class of each jar that affects the compilation."""
 
 _REGISTER = "org.apache.spark.sql.sources.DataSourceRegister"
+_FAILURES = "iceberg_pyspark_failures.json"
+"""The file of the jar that says why modules do not compile."""
+
 _failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-"""Why modules do not compile, by gateway; finding out again would take as long as compiling."""
+"""Its content, by gateway."""
 
 
 class BridgeUnavailableError(Exception):
@@ -183,123 +174,135 @@ class JavaModules:
 def load_modules(gateway: Any) -> JavaModules:
     """Load all modules that compile into the JVM; raise `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    failures = _failures.setdefault(gateway, {})
-    compiler = _Compiler(gateway.jvm, loader)
-    for module in BUILDS_ON:
-        if module in failures or compiler.knows(module):
-            continue
-        if compiler.is_possible(module) and not compiler.is_taken(module):
-            failure = compiler.add(module)
-            if failure is None:
-                continue
-            if module == CORE:
-                raise BridgeUnavailableError(f"Spark {_release(gateway.jvm)}: {failure}")
-            failures[module] = failure
+    if not _has(loader, _marker(CORE)):
+        _add_classes(gateway, loader)
     # A session's own class loader may delegate to the loader that the classes were added to.
-    return JavaModules(loader.loadClass(_marker(CORE)).getClassLoader(), failures)
+    loader = loader.loadClass(_marker(CORE)).getClassLoader()
+    if gateway not in _failures:
+        _failures[gateway] = json.loads(_new_instance(loader, "IcebergPyPlans").failures())
+    return JavaModules(loader, _failures[gateway])
 
 
-class _Compiler:
-    """A class loader, and the modules that are compiled for it."""
+def _has(loader: Any, name: str) -> bool:
+    # Looked up as a resource: a missing class would raise an exception, which is slow through
+    # py4j.
+    return _resource(loader, name) is not None
 
-    def __init__(self, jvm: Any, loader: Any) -> None:
-        self._jvm = jvm
-        self._loader = loader
-        self._compiled_with = ""
 
-    def knows(self, module: str) -> bool:
-        """Return whether the loader has the module's classes."""
-        return self._has(_marker(module))
+def _resource(loader: Any, name: str) -> Any:
+    """Return the URL of a class's file, or None."""
+    return loader.getResource(f"{name.replace('.', '/')}.class")
 
-    def _has(self, name: str) -> bool:
-        # Looked up as a resource: a missing class would raise an exception, which is slow through
-        # py4j.
-        return self._loader.getResource(f"{name}.class") is not None
 
-    def is_possible(self, module: str) -> bool:
-        """Return whether the loader has the class of another library that the module needs."""
-        required_class = REQUIRED_CLASSES.get(module)
-        return required_class is None or self._has(required_class.replace(".", "/"))
-
-    def is_taken(self, module: str) -> bool:
-        """Return whether another library already provides the format name that the module would
-        register.
-        """
-        if module not in FORMATS:
-            return False
-        formats = _new_instance(self._loader, "IcebergPyFormats")
-        return bool(formats.isTaken(FORMATS[module][1]))
-
-    def add(self, module: str) -> str | None:
-        """Compile a module or take it from the cache, and add it to the loader.
-
-        Return the reason on failure.
-        """
-        if self._refusal is not None:
-            return self._refusal
-        source = source_of(module)
-        self._compiled_with = self._compiled_with or _toolchain(self._jvm, self._loader)
-        built_on = [source_of(other) for other in BUILDS_ON[module]]
-        source_text = "\n".join((self._compiled_with, *built_on, source, generator_text(module)))
-        # Another session may remove a cached jar before the JVM has opened it.
-        for parent in (user_folder("iceberg-pyspark-bridge"), None):
-            try:
-                with class_jar(parent, source_text, lambda: self._classes(module)) as jar:
-                    path = _lasting_copy(jar) if module in FILES_THAT_LAST else jar
-                    self._loader.addURL(self._file(str(path)).toURI().toURL())
-                    if self.knows(module):
-                        return None
-            except Py4JJavaError as e:
-                return _first_line(e)
-        return "the driver's class loader does not find the classes it was given"
-
-    @cached_property
-    def _file(self) -> Any:
-        """The class `File`; py4j would ask for each part of its name again, for each module."""
-        return self._jvm.java.io.File
-
-    @cached_property
-    def _refusal(self) -> str | None:
-        """The reason why the loader accepts no classes, or None; cached, as each check calls the
-        JVM.
-        """
-        kind = self._loader.getClass()
-        if any(m.getName() == "addURL" for m in kind.getMethods()):
-            return None
-        return f"the driver's class loader is a {kind.getName()}, which takes no classes"
-
-    def _classes(self, module: str) -> dict[str, bytes]:
-        jvm = self._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(self._loader)
-        compiler.setSourceVersion(8)
-        compiler.setTargetVersion(8)
-        compiler.cook(source_of(module) + generated_source(module, self._loader))
-        # One call for all classes: a call for each class would take as long as compiling.
-        text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
-            compiler.getBytecodes()
+def _add_classes(gateway: Any, loader: Any) -> None:
+    """Compile the modules or take them from the cache, and add them to the loader."""
+    missing = {m for m, name in REQUIRED_CLASSES.items() if not _has(loader, name)}
+    modules = [module for module in BUILDS_ON if module not in missing]
+    text = [_toolchain(gateway.jvm, loader)]
+    for module in modules:
+        text += module, source_of(module), generator_text(module)
+    jar = class_jar(
+        user_folder("iceberg-pyspark-bridge"),
+        "\n".join(text),
+        lambda: _compile(gateway, loader, modules),
+    )
+    path = _lasting_folder() / "classes.jar"
+    path.write_bytes(jar)
+    _add_url(gateway.jvm, loader, path)
+    if not _has(loader, _marker(CORE)):
+        raise BridgeUnavailableError(
+            "the driver's class loader does not find the classes it was given"
         )
-        entries = {f"{n}.class": base64.b64decode(code) for n, code in json.loads(text).items()}
-        if module in FORMATS:
-            entries[f"META-INF/services/{_REGISTER}"] = f"{FORMATS[module][0]}\n".encode()
-        return entries
+    _register_formats(gateway.jvm, loader, path.parent)
+
+
+def _add_url(jvm: Any, loader: Any, path: Path) -> None:
+    """Add a jar or a folder; raise `BridgeUnavailableError` if the loader takes none."""
+    url = jvm.java.io.File(str(path)).toURI().toURL()
+    try:
+        loader.addURL(url)
+    except Py4JJavaError:
+        raise
+    except Py4JError as e:  # it has no such method
+        kind = loader.getClass().getName()
+        raise BridgeUnavailableError(
+            f"the driver's class loader is a {kind}, which takes no classes"
+        ) from e
+
+
+def _lasting_folder() -> Path:
+    """Return a folder that stays until this process ends.
+
+    Spark opens the files in it again whenever it looks up a format, of any name, and whenever an
+    executor requests the classes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-classes-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _register_formats(jvm: Any, loader: Any, folder: Path) -> None:
+    """Let Spark find the formats whose names no other library provides."""
+    formats = _new_instance(loader, "IcebergPyFormats")
+    free = [
+        name
+        for module, (name, format_name) in FORMATS.items()
+        if _has(loader, _marker(module)) and not formats.isTaken(format_name)
+    ]
+    services = folder / "services"
+    file = services / "META-INF" / "services" / _REGISTER
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"{name}\n" for name in free), encoding="utf-8")
+    _add_url(jvm, loader, services)
+
+
+def _compile(gateway: Any, parent: Any, modules: Sequence[str]) -> dict[str, bytes]:
+    """Return the files of the jar: the classes of all modules that compile, and why others do not.
+
+    Each module is compiled by itself, and sees the classes of those before it.
+    """
+    jvm = gateway.jvm
+    loader = jvm.org.apache.spark.util.MutableURLClassLoader(
+        gateway.new_array(jvm.java.net.URL, 0), parent
+    )
+    files: dict[str, bytes] = {}
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="iceberg-pyspark-bridge-") as folder:
+        for module in modules:
+            try:
+                classes = _classes(jvm, loader, module)
+            except Py4JJavaError as e:
+                if module == CORE:
+                    raise BridgeUnavailableError(
+                        f"Spark {_release(jvm)}: {_first_line(e)}"
+                    ) from None
+                failures[module] = _first_line(e)
+                continue
+            jar = Path(folder) / f"{module}.jar"
+            jar.write_bytes(_jar(classes))
+            _add_url(jvm, loader, jar)
+            files |= classes
+        loader.close()
+    return {**files, _FAILURES: json.dumps(failures).encode()}
+
+
+def _classes(jvm: Any, loader: Any, module: str) -> dict[str, bytes]:
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.setSourceVersion(8)
+    compiler.setTargetVersion(8)
+    compiler.cook(source_of(module) + generated_source(module, loader))
+    # One call for all classes: a call for each class would take as long as compiling.
+    text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
+        compiler.getBytecodes()
+    )
+    return {f"{n}.class": base64.b64decode(code) for n, code in json.loads(text).items()}
 
 
 def _new_instance(loader: Any, name: str) -> Any:
     """Return a new object of a class that the loader knows."""
     # Two calls of the JVM: with `getDeclaredConstructor` they would be a dozen.
     return loader.loadClass(name).newInstance()
-
-
-def _lasting_copy(jar: Path) -> Path:
-    """Return a copy that stays until this process ends.
-
-    Spark opens the file again whenever it looks up a format, of any name, and whenever an executor
-    requests it; other jars are opened only once.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-formats-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(shutil.copy(jar, folder))
 
 
 def _marker(module: str) -> str:
@@ -328,11 +331,15 @@ def _toolchain(jvm: Any, loader: Any) -> str:
         *(jvm.java.lang.System.getProperty(f"java.{p}") for p in ("version", "vendor", "home")),
     ]
     for name in _OF_EACH_JAR:
-        where = loader.loadClass(name).getProtectionDomain().getCodeSource()
-        if where is None:
-            continue
-        file = jvm.java.io.File(where.getLocation().getPath())
-        versions += [where.getLocation().toString(), file.length(), file.lastModified()]
+        # The class itself is not needed: loading the compiler takes a tenth of a second.
+        url = _resource(loader, name)
+        if url is None:
+            raise BridgeUnavailableError(f"there is no class {name}")
+        jar = url.getPath().partition("!")[0]
+        versions.append(jar)
+        with contextlib.suppress(OSError):
+            status = os.stat(unquote(jar.removeprefix("file:")))
+            versions += [status.st_size, status.st_mtime_ns]
     return " ".join(map(str, versions))
 
 

@@ -26,10 +26,10 @@ CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands, for all other modules."""
 
 FILE_SIZES = "file_sizes"
-"""Opens files of object stores without a request for their sizes; executors get this jar."""
+"""Opens files of object stores without a request for their sizes, on executors too."""
 
 FILE_KEYS = "file_keys"
-"""The keys of encrypted Parquet files; executors get this jar."""
+"""The keys of encrypted Parquet files, on executors too."""
 
 PARQUET_SCAN = "parquet_scan"
 """Reads data files by Spark's own Parquet and ORC readers."""
@@ -47,22 +47,22 @@ PARQUET_WRITE = "parquet_write"
 """Writes data files by Spark's own Parquet writer."""
 
 DIRECT_WRITE = "direct_write"
-"""The Parquet writer for object stores: tasks write final files, and executors get this jar."""
+"""The Parquet writer for object stores: tasks on executors write final files."""
 
 CHANGE_WRITE = "change_write"
-"""The Parquet writer for changed rows, which collects their positions; executors get this jar."""
+"""The Parquet writer for changed rows, which collects their positions; on executors."""
 
 TASK_STORES = "task_stores"
-"""Stores as tasks open them, with credentials that the driver renews; executors get this jar."""
+"""Stores as tasks open them, with credentials that the driver renews; on executors."""
 
 RENEWED_S3A = "renewed_s3a"
-"""S3A with credentials that tasks renew; executors get this jar."""
+"""S3A with credentials that tasks renew; on executors."""
 
 GOOGLE_FILES = "google_files"
-"""Google's connector with the address and token of a catalog; executors get this jar."""
+"""Google's connector with the address and token of a catalog; on executors."""
 
 AZURE_FILES = "azure_files"
-"""Hadoop's file system for Azure with the keys of a catalog; executors get this jar."""
+"""Hadoop's file system for Azure with the keys of a catalog; on executors."""
 
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: analysis of the statements, and joins."""
@@ -109,14 +109,6 @@ REQUIRED_CLASSES: Mapping[str, str] = {
     CHANGELOG: "org.apache.spark.sql.connector.catalog.Changelog",
 }
 """By module: a class that Spark's own jars may lack; without the class, it is left out."""
-
-FILES_THAT_LAST = frozenset(
-    (
-        *(FILE_SIZES, FILE_KEYS, DIRECT_WRITE, CHANGE_WRITE, FORMAT_NAME, ICEBERG_NAME),
-        *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
-    )
-)
-"""Modules whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {
     FORMAT_NAME: ("IcebergPyFormat", "iceberg-py"),
@@ -210,10 +202,10 @@ def generated_source(module: str, loader: Any) -> str:
 
 
 def generator_text(module: str) -> str:
-    """Return, as text, what besides its sources determines the content of a module's jar."""
+    """Return, as text, what besides its sources determines the classes of a module."""
     if module in _GENERATORS:
         return inspect.getsource(_GENERATORS[module]) + _CATALOG_CLASS + str(_CATALOG_METHODS)
-    return " ".join(FORMATS.get(module, ()))
+    return ""
 
 
 def _files(module: str) -> list[Traversable]:

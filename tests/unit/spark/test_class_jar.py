@@ -1,37 +1,39 @@
 """Compiled classes are kept for the next session, and used only if they are unchanged."""
 
+import io
 import os
 import stat
 import time
 import zipfile
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from iceberg_pyspark.spark.bridge import java_classes as module
 from iceberg_pyspark.spark.bridge.java_classes import MAX_JARS, class_jar
-from iceberg_pyspark.spark.bridge.java_modules import BUILDS_ON
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
 
-def jar_of(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
-    """Return the jar of a session that compiles the classes if necessary."""
-    with class_jar(None if parent is None else str(parent), made_of, lambda: classes) as jar:
-        assert classes_in(jar) == classes
-        return jar
+def jar_of(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
+    """Return the kept jar of a session that compiles the classes if necessary."""
+    jar = class_jar(str(parent), made_of, lambda: classes)
+    assert classes_in(jar) == classes
+    (path,) = parent.glob(f"{sha256(made_of.encode()).hexdigest()}-*.jar")
+    assert path.read_bytes() == jar
+    return path
 
 
 def cached_jar_of(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
     """Return the jar of a session that must not compile."""
-    with class_jar(str(parent), made_of, lambda: pytest.fail("compiled again")) as jar:
-        assert classes_in(jar) == classes
-        return jar
+    class_jar(str(parent), made_of, lambda: pytest.fail("compiled again"))
+    return jar_of(parent, made_of, classes)
 
 
-def classes_in(jar: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(jar) as file:
+def classes_in(jar: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(jar)) as file:
         return {n: file.read(n) for n in file.namelist()}
 
 
@@ -97,11 +99,9 @@ def test_changed_jar_is_compiled_again(tmp_path: Path, change: Callable[[Path], 
         compiled += 1
         return dict(ONE)
 
-    with class_jar(str(tmp_path), "a", count) as jar:
-        assert classes_in(jar) == ONE
+    assert classes_in(class_jar(str(tmp_path), "a", count)) == ONE
     assert compiled == 1
-    assert cached_jar_of(tmp_path, "a") == jar
-    assert not jar.is_symlink()
+    assert not cached_jar_of(tmp_path, "a").is_symlink()
 
 
 def test_jar_of_another_user_is_compiled_again(
@@ -115,23 +115,23 @@ def test_jar_of_another_user_is_compiled_again(
         compiled.append(True)
         return ONE
 
-    with class_jar(str(tmp_path), "a", compile_classes):
-        assert compiled == [True]
+    class_jar(str(tmp_path), "a", compile_classes)
+    assert compiled == [True]
 
 
 def test_failed_compilation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> dict[str, bytes]:
         raise ValueError("no Janino")
 
-    with pytest.raises(ValueError, match="no Janino"), class_jar(str(tmp_path), "a", fails):
-        pass
+    with pytest.raises(ValueError, match="no Janino"):
+        class_jar(str(tmp_path), "a", fails)
     assert not list(tmp_path.iterdir())
 
     def no_space(_file: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert jar_of(tmp_path, "a").parent != tmp_path
+    assert classes_in(class_jar(str(tmp_path), "a", lambda: ONE)) == ONE
     assert not list(tmp_path.iterdir())
 
 
@@ -160,29 +160,27 @@ def test_two_sessions_that_compile_at_once_make_one_jar(tmp_path: Path) -> None:
         jar_of(tmp_path, "a")
         return dict(ONE)
 
-    with class_jar(str(tmp_path), "a", slower) as jar:
-        assert os.listdir(tmp_path) == [jar.name]
+    class_jar(str(tmp_path), "a", slower)
+    assert os.listdir(tmp_path) == [cached_jar_of(tmp_path, "a").name]
 
 
-def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path) -> None:
+def test_jars_unused_for_longest_are_removed(tmp_path: Path) -> None:
     first, second = jar_of(tmp_path, "first"), jar_of(tmp_path, "second")
     os.utime(first, (1000, 1000))
     os.utime(second, (2000, 2000))
     cached_jar_of(tmp_path, "first")
     for i in range(MAX_JARS - 2):
         jar_of(tmp_path, str(i))
-    with zipfile.ZipFile(second) as opened:
-        jar_of(tmp_path, "one more")
-        assert not second.exists()
-        assert opened.read("A.class") == b"1"
+    jar_of(tmp_path, "one more")
+    assert not second.exists()
     assert len(os.listdir(tmp_path)) == MAX_JARS
     cached_jar_of(tmp_path, "first")
     jar_of(tmp_path, "second")
 
 
-def test_environments_used_in_turns_keep_all_of_their_jars(tmp_path: Path) -> None:
-    """Each release of Spark, of Java and of this package has jars of its own."""
-    sources = [f"{module} of environment {i}" for i in range(8) for module in BUILDS_ON]
+def test_environments_used_in_turns_keep_their_jars(tmp_path: Path) -> None:
+    """Each release of Spark, of Java and of this package has a jar of its own."""
+    sources = [f"environment {i}" for i in range(8)]
     for text in sources:
         jar_of(tmp_path, text)
     for text in sources:
@@ -200,8 +198,5 @@ def test_unfinished_jar_of_a_killed_session_is_removed_later(tmp_path: Path) -> 
     assert not unfinished_jar.exists()
 
 
-def test_without_a_folder_of_the_user_a_jar_is_temporary() -> None:
-    first, second = jar_of(None, "a"), jar_of(None, "a")
-    assert first != second
-    assert not first.parent.exists()
-    assert not second.parent.exists()
+def test_without_a_folder_of_the_user_a_jar_is_not_kept() -> None:
+    assert classes_in(class_jar(None, "a", lambda: ONE)) == ONE

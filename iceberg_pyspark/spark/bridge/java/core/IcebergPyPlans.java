@@ -12,6 +12,12 @@ public class IcebergPyPlans {
       throws java.io.IOException {
     return new IcebergPyCallback(server, address, port, secrets);
   }
+  /** Return why modules of our sources are missing, as JSON, from our jar. */
+  public String failures() throws java.io.IOException {
+    return new String(
+        IcebergPyPlans.class.getResourceAsStream("/iceberg_pyspark_failures.json").readAllBytes(),
+        java.nio.charset.StandardCharsets.UTF_8);
+  }
   /** Return the internals that this release of Spark lacks, as JSON: see `IcebergPyInternals`. */
   public String missingInternals(Object session)
       throws com.fasterxml.jackson.core.JsonProcessingException {

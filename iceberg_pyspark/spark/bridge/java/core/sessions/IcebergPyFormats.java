@@ -1,27 +1,41 @@
-import java.util.Iterator;
-import java.util.ServiceConfigurationError;
-import java.util.ServiceLoader;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.URL;
+import java.nio.charset.StandardCharsets;
+import java.util.Enumeration;
 import org.apache.spark.sql.sources.DataSourceRegister;
 
 /** The names of registered formats; Spark refuses a format name that two classes have. */
 public class IcebergPyFormats {
-  private static final int MAX_ATTEMPTS = 1000;
-
-  public boolean isTaken(String name) {
-    Iterator all =
-        ServiceLoader.load(DataSourceRegister.class, IcebergPyFormats.class.getClassLoader())
-            .iterator();
-    for (int i = 0; i < MAX_ATTEMPTS; i++) {
+  /** `ServiceLoader` would make an object of each format, also of Spark's own. */
+  public boolean isTaken(String name) throws IOException {
+    Enumeration files = IcebergPyFormats.class.getClassLoader().getResources(
+        "META-INF/services/" + DataSourceRegister.class.getName());
+    while (files.hasMoreElements()) {
+      BufferedReader lines = new BufferedReader(
+          new InputStreamReader(((URL) files.nextElement()).openStream(), StandardCharsets.UTF_8));
       try {
-        if (!all.hasNext()) return false;
-        if (((DataSourceRegister) all.next()).shortName().equalsIgnoreCase(name)) return true;
-      } catch (ServiceConfigurationError e) {
-        // a registered class that does not exist has no name
-        continue;
-      } catch (LinkageError e) {
-        continue;
+        for (String line = lines.readLine(); line != null; line = lines.readLine())
+          if (name.equalsIgnoreCase(formatOf(line.replaceFirst("#.*", "").trim()))) return true;
+      } finally {
+        lines.close();
       }
     }
     return false;
+  }
+  private static String formatOf(String className) {
+    if (className.isEmpty() || className.startsWith("org.apache.spark.")) return null;
+    try {
+      return ((DataSourceRegister) IcebergPyFormats.class.getClassLoader()
+                  .loadClass(className)
+                  .newInstance())
+          .shortName();
+    } catch (Exception e) {
+      // a registered class that cannot be made has no name
+      return null;
+    } catch (LinkageError e) {
+      return null;
+    }
   }
 }
