@@ -82,7 +82,12 @@ def _say_how_to_install(captured: object) -> None:
     import_module("iceberg_pyspark.spark.bridge.install_advice").say_how_to_install(captured)
 
 
+def _import_while_java_starts(gateway: Any) -> None:
+    import_module("iceberg_pyspark.spark.bridge.early_imports").import_while_java_starts(gateway)
+
+
 when_imported("pyspark.errors.exceptions.captured", _say_how_to_install)
+when_imported("pyspark.java_gateway", _import_while_java_starts)
 
 
 def __dir__() -> list[str]:

@@ -78,6 +78,18 @@ def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
     assert modules.isdisjoint(f"{PACKAGE.name}.{part}" for part in rarely_needed)
 
 
+@pytest.mark.parametrize("first", ["pyspark.java_gateway", "iceberg_pyspark"])
+def test_python_imports_for_install_while_the_jvm_starts(first: str) -> None:
+    both = f"import {first}\nimport iceberg_pyspark\nimport pyspark.java_gateway"
+    assert f"{PACKAGE.name}.spark.session" not in modules_after(both)
+    starts = (
+        "import sys, threading\n"
+        "pyspark.java_gateway.Popen([sys.executable, '-c', '']).wait()\n"
+        "[t.join() for t in threading.enumerate() if t.name == 'iceberg-py-imports']"
+    )
+    assert f"{PACKAGE.name}.spark.session" in modules_after(f"{both}\n{starts}")
+
+
 def test_the_package_imports_where_pyspark_is_absent() -> None:
     absent = "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None"
     assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")
