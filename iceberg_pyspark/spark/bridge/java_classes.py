@@ -206,7 +206,7 @@ def _add_classes(gateway: Any, loader: Any) -> None:
         "\n".join(text),
         lambda: _compile(gateway, loader, modules),
     )
-    path = _lasting_folder() / "classes.jar"
+    path = _lasting_folder() / "iceberg-pyspark-classes.jar"
     path.write_bytes(jar)
     _add_url(gateway.jvm, loader, path)
     if not _has(loader, _marker(CORE)):
