@@ -1,7 +1,8 @@
 """The beginning of `install(spark)`: the JVM loads the Java classes while Python imports.
 
 Both take about half a second in a new process, and neither waits for the other. If this package
-was imported before Spark's JVM started, Python has imported by then: see `spark/bridge/early_imports.py`.
+was imported before Spark's JVM started, Python has imported by then: see
+`spark/bridge/early_imports.py`.
 """
 
 from __future__ import annotations
