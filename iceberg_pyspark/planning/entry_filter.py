@@ -7,7 +7,7 @@ of its file can match.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -164,10 +164,15 @@ class MetricsFilter:
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)
             self._ranges[leaf.column.field_id] = ranges
-        may_match = _some_value_may_match(leaf, ranges.lower, ranges.upper)
-        if isinstance(leaf.column.type, UUIDType):
-            lower, upper = java_uuid_keys(ranges.lower), java_uuid_keys(ranges.upper)
-            may_match = may_match | _some_value_may_match(in_java_uuid_order(leaf), lower, upper)
+        if isinstance(leaf, predicates.BoundUnary):
+            may_match = np.full(self._table.num_rows, leaf.op in ("not_null", "not_nan"))
+        else:
+            may_match = _some_value_may_match(leaf, ranges.lower, ranges.upper)
+            if isinstance(leaf.column.type, UUIDType):
+                in_order = in_java_uuid_order(leaf)
+                assert not isinstance(in_order, predicates.BoundUnary)
+                bounds = map(java_uuid_keys, (ranges.lower, ranges.upper))
+                may_match = may_match | _some_value_may_match(in_order, *bounds)
         may_match = may_match & ranges.may_be_value
         if evaluate_leaf(leaf, None) is True:
             may_match = may_match | ranges.may_be_null
@@ -237,32 +242,16 @@ class ColumnRanges:
 
     Bounds and counts that contradict each other are unknown.
 
-    `lower` and `upper` bound the values that are neither null nor NaN; a null bound is unknown. The
-    masks tell whether a file may have such values, nulls and NaNs; `most_nulls` and `most_nans` are
-    their greatest possible numbers.
+    The masks tell whether a file may have nulls, NaNs, and other values; `most_nulls` and
+    `most_nans` are their greatest possible numbers.
     """
 
     def __init__(self, table: pa.Table, column: predicates.BoundColumn) -> None:
-        def metric(name: MetricMap) -> pa.Array:
-            return table[metric_column(name, column.field_id)].combine_chunks()
-
-        self.lower = decode_bounds(metric("lower_bounds"), column.type)
-        self.upper = decode_bounds(metric("upper_bounds"), column.type)
-        # bounds that are wrong still say that there is a value
-        has_no_bound = mask_of(pc.is_null(self.lower)) & mask_of(pc.is_null(self.upper))
-        is_inverted = is_true(pc.greater(self.lower, self.upper))
-        if isinstance(column.type, UUIDType) and is_inverted.any():
-            keys = java_uuid_keys(self.lower), java_uuid_keys(self.upper)
-            is_inverted &= is_true(pc.greater(*keys))
-        if is_inverted.any():
-            # one of the bounds is wrong, and nobody knows which
-            self.lower, self.upper = (
-                pc.if_else(pa.array(is_inverted), None, bound) for bound in (self.lower, self.upper)
-            )
-        values, has_values = _counts(metric("value_counts"))
-        nulls, has_nulls = _counts(metric("null_value_counts"))
+        self._table, self._column = table, column
+        values, has_values = _counts(self._metric("value_counts"))
+        nulls, has_nulls = _counts(self._metric("null_value_counts"))
         if _has_nan(column):
-            nans, has_nans = _counts(metric("nan_value_counts"))
+            nans, has_nans = _counts(self._metric("nan_value_counts"))
         else:
             nans, has_nans = np.zeros_like(values), np.ones_like(has_values)
         # files that old writers imported have a negative record count, which means unknown
@@ -274,14 +263,50 @@ class ColumnRanges:
         has_values, has_nulls, has_nans = (
             known & is_right for known in (has_values, has_nulls, has_nans)
         )
-        is_complete = has_values & (values == limits) & has_no_bound
+        is_complete = has_values & (values == limits)
+        is_without_value = is_complete & (nulls == values - nans)
+        if is_without_value.any():
+            # bounds that are wrong still say that there is a value
+            is_complete &= mask_of(pc.and_(*map(pc.is_null, self._decoded)))
+            is_without_value &= is_complete
         # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
         is_counted = has_nulls & ~(has_values & (values != limits))
         self.may_be_null = ~is_counted | (nulls != 0)
         self.most_nulls = np.where(is_counted, nulls, limits)
         self.most_nans = np.where(has_nans, nans, limits)
         self.may_be_nan = (~has_nans | (nans != 0)) & ~(is_complete & has_nulls & (nulls == values))
-        self.may_be_value = ~(is_complete & (nulls == values - nans))
+        self.may_be_value = ~is_without_value
+
+    @property
+    def lower(self) -> pa.Array:
+        """The lower bounds of the values that are neither null nor NaN; null is unknown."""
+        return self._bounds[0]
+
+    @property
+    def upper(self) -> pa.Array:
+        """The upper bounds, as `lower`."""
+        return self._bounds[1]
+
+    @cached_property
+    def _bounds(self) -> tuple[pa.Array, pa.Array]:
+        lower, upper = self._decoded
+        is_inverted = is_true(pc.greater(lower, upper))
+        if isinstance(self._column.type, UUIDType) and is_inverted.any():
+            is_inverted &= is_true(pc.greater(java_uuid_keys(lower), java_uuid_keys(upper)))
+        if not is_inverted.any():
+            return lower, upper
+        # one of the bounds is wrong, and nobody knows which
+        unknown = pa.array(is_inverted)
+        return pc.if_else(unknown, None, lower), pc.if_else(unknown, None, upper)
+
+    @cached_property
+    def _decoded(self) -> tuple[pa.Array, pa.Array]:
+        """The bounds; most conditions only ask for nulls, for which none is decoded."""
+        lower, upper = self._metric("lower_bounds"), self._metric("upper_bounds")
+        return decode_bounds(lower, self._column.type), decode_bounds(upper, self._column.type)
+
+    def _metric(self, name: MetricMap) -> pa.Array:
+        return self._table[metric_column(name, self._column.field_id)].combine_chunks()
 
 
 def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
@@ -302,13 +327,13 @@ def _has_nan(column: predicates.BoundColumn) -> bool:
     return isinstance(column.type, FloatType | DoubleType)
 
 
-def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa.Array) -> Mask:
+def _some_value_may_match(
+    leaf: predicates.BoundLiteral | predicates.BoundSet, lower: pa.Array, upper: pa.Array
+) -> Mask:
     """Return whether a value between the bounds, neither null nor NaN, may match."""
     rows = len(lower)
     type_ = leaf.column.type
     match leaf:
-        case predicates.BoundUnary(op=op):
-            return np.full(rows, op in ("not_null", "not_nan"))
         case predicates.BoundSet(op="in", literals=literals):
             if len(literals) > _MAX_LITERALS:
                 least = arrow_literal(type_, min(literals))

@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
+from iceberg_pyspark.planning import entry_filter
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
 from iceberg_pyspark.spec.manifests import DataFile
@@ -82,6 +83,27 @@ def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject)
     one_by_one = compile_metrics_filter(predicate)
     mask = matching_metrics(metrics_table(some, column.field_id), predicate)
     assert mask.tolist() == [one_by_one(f) for f in some]
+
+
+def test_conditions_on_nulls_decode_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark adds one for each column that a join or a comparison uses."""
+    column = BoundColumn(field_id=1, name="c", type=LongType(), required=False)
+    bound = {1: value_to_bytes(LongType(), 3)}
+    file = DataFile(
+        file_path="f",
+        record_count=3,
+        file_size_in_bytes=1,
+        value_counts={1: 3},
+        null_value_counts={1: 0},
+        lower_bounds=bound,
+        upper_bounds=bound,
+    )
+    monkeypatch.setattr(entry_filter, "decode_bounds", None)
+    table = metrics_table([file], 1)
+    assert matching_metrics(table, BoundUnary("not_null", column)).tolist() == [True]
+    assert matching_metrics(table, BoundUnary("is_null", column)).tolist() == [False]
+    with pytest.raises(TypeError):
+        matching_metrics(table, BoundLiteral("eq", column, 3))
 
 
 def test_inverted_bounds_contradict_a_count_of_no_values() -> None:
