@@ -109,6 +109,21 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
     session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({properties_sql})")
 
 
+def test_each_core_has_equally_many_tasks(
+    session: IcebergSession, settings: ExitStack, sizes: list[int]
+) -> None:
+    """Of 8 files and 2 cores, tasks of 3, 3 and 2 files would keep one core busy for 5 files."""
+    conf = {
+        "spark.sql.files.openCostInBytes": 0,
+        "spark.sql.files.maxPartitionBytes": max(sizes) * 16 // 5,
+        "spark.sql.leafNodeDefaultParallelism": 2,
+    }
+    say(session, settings, conf)
+    assert [len(task) for task in read(session)] == [2, 2, 2, 2]
+    say(session, settings, {"spark.sql.files.minPartitionNum": 1})
+    assert [len(task) for task in read(session)] == [3, 3, 2], "three rounds of one task"
+
+
 def test_an_option_and_a_setting_cut_files(
     session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:

@@ -66,15 +66,22 @@ class IcebergPySplits {
         : size;
   }
 
-  /** Return Spark's own split size, which keeps all cores busy. */
+  /**
+   * Return Spark's own split size, or a smaller one with which each core has equally many tasks: 5
+   * tasks take 2 cores as long as 6 tasks of that size.
+   */
   private long sparkDefault(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
-    long cost = openCost(conf), total = 0;
-    for (int i = 0; i < sizes.length; i++) total += sizes[i] + cost;
+    long cost = openCost(conf), bytes = sum(sizes), total = bytes + sizes.length * cost;
     scala.Option least = conf.filesMinPartitionNum();
     int tasks =
         least.isDefined() ? ((Integer) least.get()).intValue() : spark.leafNodeDefaultParallelism();
-    return Math.min(conf.filesMaxPartitionBytes(), Math.max(cost, total / tasks));
+    long most = Math.min(conf.filesMaxPartitionBytes(), Math.max(cost, total / tasks));
+    if (total / tasks <= most) return most;
+    double rounds = Math.ceil((double) total / most / tasks);
+    // Spark closes a task before the file that exceeds the size, and adds the cost of a file later
+    double even = total / rounds / tasks + ((double) bytes / sizes.length - cost) / 2;
+    return Math.min(most, Math.max(cost, (long) even));
   }
 
   private boolean isAdaptive(SQLConf conf) {
