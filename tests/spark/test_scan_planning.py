@@ -344,6 +344,14 @@ def test_scans_of_equal_rows_are_read_once_whatever_their_conditions(
         plan = plan_of(same(session, query, table))
     assert plan.count("IcebergPyParquetScan") == 2, plan
     assert "ReusedExchange" in plan, plan
+    joins = (
+        "select /*+ broadcast(b, c) */ count(*) from {t} a "
+        "join {t} b on a.id = b.id join {t} c on a.id = c.id "
+        "where b.g = 1 and b.id is not null and c.g = 1"
+    )
+    plan = plan_of(same(session, joins, table))
+    assert plan.count("IcebergPyParquetScan") == 2, plan
+    assert "BroadcastMode(List(input[0, bigint, false])" in plan, "keys are known to have no null"
 
 
 AGGREGATES = (

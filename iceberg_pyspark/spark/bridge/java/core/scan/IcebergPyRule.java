@@ -4,6 +4,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.UpdateAttributeNullability$;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -110,8 +111,16 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         ? plan
         : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
   }
+  /**
+   * Rewrite a plan, and have all of it know which columns have no null: Spark looks for no nulls in
+   * such keys, and reuses a broadcast for an equal key only. The state of a stream must not change
+   * with the rows of a batch.
+   */
   LogicalPlan rewriteAll(LogicalPlan plan) {
-    return rewrite(plan, null, null, IcebergPyClustering.of(plan), null);
+    LogicalPlan rewritten = rewrite(plan, null, null, IcebergPyClustering.of(plan), null);
+    return rewritten == plan || plan.isStreaming()
+        ? rewritten
+        : (LogicalPlan) UpdateAttributeNullability$.MODULE$.apply(rewritten);
   }
 
   static Set ids(AttributeSet attributes) {
