@@ -56,8 +56,10 @@ Metrics = Collection[int] | Literal["all"]
 _DATA_FILE = 2
 _PARTITION = 102
 _CACHE_BYTES = 64 * 1024 * 1024
-_DECODED_MANIFESTS: DecodedCache[pa.Table] = DecodedCache(
-    _CACHE_BYTES, lambda table: int(table.nbytes)
+_PLAIN_BYTES = 256 * 1024
+"""A decoded manifest that takes more memory is kept compressed, to about a tenth."""
+_DECODED_MANIFESTS: DecodedCache[pa.Table | pa.Buffer] = DecodedCache(
+    _CACHE_BYTES, lambda kept: int(kept.nbytes if isinstance(kept, pa.Table) else kept.size)
 )
 _LIVE_PATHS: DecodedCache[pa.Table] = DecodedCache(
     _CACHE_BYTES // 4, lambda table: int(table.nbytes)
@@ -106,12 +108,14 @@ def read_entries(
     *,
     drop_deleted: bool = True,
     metrics: Metrics = (),
+    columns: Collection[str] | None = None,
     decoder: Decoder = "auto",
 ) -> pa.Table:
     """Return the entries of a manifest in order, as columns, with all inherited values filled in.
 
     `partition_type` belongs to the manifest's own spec. `metrics` selects metrics: a collection of
-    field ids gives columns named by `metric_column`, "all" gives the complete maps. Deleted entries
+    field ids gives columns named by `metric_column`, "all" gives the complete maps. Of a manifest
+    that is known already, the columns that are not among `columns` may be missing. Deleted entries
     are dropped unless `drop_deleted` is False.
     """
     if manifest.key_metadata is not None and decoder == "auto":
@@ -135,10 +139,14 @@ def read_entries(
         metrics if isinstance(metrics, str) else frozenset(metrics),
         decoder,
     )
-    entries = _DECODED_MANIFESTS.get_or_read(file_io, key, decode)
-    if drop_deleted:
-        _LIVE_PATHS.put(file_io, key[:2], entries.select(_PATHS))
-    return entries
+    kept = _DECODED_MANIFESTS.get(file_io, key)
+    if kept is None:
+        table = decode()
+        _DECODED_MANIFESTS.put(file_io, key, _packed(table))
+        if drop_deleted:
+            _LIVE_PATHS.put(file_io, key[:2], table.select(_PATHS))
+        return table
+    return kept if isinstance(kept, pa.Table) else _unpacked(kept, columns)
 
 
 def read_live_paths(file_io: FileIO, manifest: ManifestFile) -> pa.Table:
@@ -151,6 +159,24 @@ def read_live_paths(file_io: FileIO, manifest: ManifestFile) -> pa.Table:
     if paths is None:
         paths = read_entries(file_io, manifest, StructType(())).select(_PATHS)
     return paths
+
+
+def _packed(table: pa.Table) -> pa.Table | pa.Buffer:
+    if table.nbytes <= _PLAIN_BYTES:
+        return table
+    stream = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+def _unpacked(data: pa.Buffer, columns: Collection[str] | None) -> pa.Table:
+    options = pa.ipc.IpcReadOptions()
+    if columns is not None:
+        names = pa.ipc.read_schema(data).names
+        options.included_fields = [i for i, name in enumerate(names) if name in columns]
+    return pa.ipc.open_stream(data, options=options).read_all()
 
 
 def has_path(entries: pa.Table, paths: Set[str]) -> bool:

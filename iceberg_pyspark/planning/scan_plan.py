@@ -52,7 +52,7 @@ from iceberg_pyspark.planning.split_pack import (
     SplitOptions,
     Splitter,
 )
-from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import PARTITION_ID
 from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
@@ -93,9 +93,17 @@ class ReadEntries(Protocol):
     """A function that reads a manifest's live entries as a table of `spec/entry_columns.py`."""
 
     def __call__(
-        self, manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
+        self,
+        manifest: ManifestFile,
+        partition_type: StructType,
+        *,
+        metrics: Collection[int],
+        columns: Collection[str] | None,
     ) -> pa.Table:
-        """Read the entries with the metrics of these field ids."""
+        """Read the entries with the metrics of these field ids.
+
+        Columns that are not among `columns` may be missing.
+        """
         ...
 
 
@@ -259,6 +267,8 @@ class ScanPlan:
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
                 self._count(data_files=live_count)
+            if not table.num_rows:
+                continue
             if self._only is not None:
                 table = table.filter(pc.is_in(table["file_path"], value_set=self._only))
             if self._added_by is not None:
@@ -340,9 +350,16 @@ class ScanPlan:
     ) -> Iterator[tuple[ManifestFile, tuple[pa.Table, int]]]:
         """Yield each manifest with its entries that may match, and its number of live entries."""
 
-        def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
+        of_metrics = (metric_column(m, i) for m in FILTER_METRICS for i in metrics)
+        filter_columns = frozenset(("partition", "record_count", *of_metrics))
+
+        def read(
+            manifest: ManifestFile, columns: Collection[str] | None = None
+        ) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
-            table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
+            table = self._read_entries(
+                manifest, spec_filter.partition_type, metrics=metrics, columns=columns
+            )
             for field_id, column in self._filters.schemas_of_manifests.retyped_since(
                 manifest
             ).items():
@@ -350,7 +367,14 @@ class ScanPlan:
                     table = _without_bounds(table, field_id)
             return self._matching(table, spec_filter, manifest.content), table.num_rows
 
-        return zip(manifests, threaded_map(read, manifests), strict=True)
+        def read_if_matching(manifest: ManifestFile) -> tuple[pa.Table, int]:
+            if manifest.content is ManifestContent.DATA and self._predicate != AlwaysTrue():
+                table, live_count = read(manifest, filter_columns)
+                if not table.num_rows or "file_path" in table.column_names:
+                    return table, live_count
+            return read(manifest)
+
+        return zip(manifests, threaded_map(read_if_matching, manifests), strict=True)
 
     def _matching(
         self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent

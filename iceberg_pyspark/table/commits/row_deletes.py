@@ -113,9 +113,9 @@ def write_row_deletes(
 
 def origin_of(tasks: Iterable[ScanTask], snapshot_id: int | None) -> Origin | None:
     """Return where data files and their deletes were found; None if that is unknown."""
-    manifests = set()
-    for task in tasks:
-        manifests |= {task.manifest_path, *(file.manifest_path for file in task.deletes)}
+    tasks = list(tasks)
+    manifests = {task.manifest_path for task in tasks}
+    manifests |= {delete.manifest_path for task in tasks for delete in task.deletes}
     known = frozenset(path for path in manifests if path is not None)
     if snapshot_id is None or len(known) < len(manifests):
         return None

@@ -80,9 +80,10 @@ def _read_entries(
     partition_type: StructType,
     *,
     metrics: Collection[int],
+    columns: Collection[str] | None,
 ) -> pa.Table:
     with _damage_of(table):
-        return read_entries(io, manifest, partition_type, metrics=metrics)
+        return read_entries(io, manifest, partition_type, metrics=metrics, columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,10 +137,14 @@ def test_a_manifest_that_cannot_match_is_not_opened() -> None:
     opened = []
 
     def read(
-        manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
+        manifest: ManifestFile,
+        partition_type: StructType,
+        *,
+        metrics: Collection[int],
+        columns: Collection[str] | None,
     ) -> pa.Table:
         opened.append((manifest.manifest_path, set(metrics)))
-        return read_entries(io, manifest, partition_type, metrics=metrics)
+        return read_entries(io, manifest, partition_type, metrics=metrics, columns=columns)
 
     planned = ScanPlan(
         metadata=table(),
