@@ -25,6 +25,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.arrays import children_of, with_children
 from iceberg_pyspark.arrow.arrow_schemas import (
     arrow_type,
+    child_fields,
     constant_array,
     is_binary_like,
     is_list_like,
@@ -140,21 +141,15 @@ class ConstantField:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileColumn:
-    """A field that the file has; `children` match a struct's fields, or list or map parts."""
+    """A field that the file has; `children` match a struct's fields, or list or map parts.
+
+    `is_straight`: the file has the same fields in the same order, at every depth.
+    """
 
     type: Type
     source: FileField
     children: tuple[Match, ...]
-
-    @property
-    def is_straight(self) -> bool:
-        """Whether the file has the same fields in the same order, at every depth."""
-        columns = [c for c in self.children if isinstance(c, FileColumn)]
-        return (
-            len(columns) == len(self.children)
-            and [c.source for c in columns] == list(self.source.children)
-            and all(c.is_straight for c in columns)
-        )
+    is_straight: bool
 
 
 Match: TypeAlias = ConstantField | FileColumn
@@ -263,7 +258,13 @@ def _match_type(
             check_variant(source.type, where)
         case PrimitiveType():
             check_readable(source.type, type_, where)
-    return FileColumn(type_, source, children)
+    columns = [c for c in children if isinstance(c, FileColumn)]
+    is_straight = (
+        len(columns) == len(children)
+        and [c.source for c in columns] == list(source.children)
+        and all(c.is_straight for c in columns)
+    )
+    return FileColumn(type_, source, children, is_straight)
 
 
 def _wrong_shape(where: str, source: FileField, expected_type: str) -> InvalidMetadataError:
@@ -285,14 +286,15 @@ def leaf_indices(match: Match) -> set[int]:
     return leaves
 
 
-def compile_column(match: FileColumn, selected_ids: Collection[int]) -> Converter:
-    """Return a function from the read array (the selected leaves) to the column's array."""
+def compile_column(
+    match: FileColumn, target: pa.DataType, selected_ids: Collection[int]
+) -> Converter:
+    """Return a function from the read array (the selected leaves) to the array of type `target`."""
     if isinstance(match.type, VariantType):
         return variant_array
     if isinstance(match.type, PrimitiveType):
-        type_, plain = match.type, arrow_type(match.type)
-        return lambda array: array if array.type == plain else promote(array, type_)
-    target = arrow_type(match.type)
+        type_ = match.type
+        return lambda array: array if array.type == target else promote(array, type_)
     # equal Arrow types are not enough: two fields may have exchanged names
     straight = match.is_straight
     rebuild = _compile_nested_type(match, target, selected_ids)
@@ -312,26 +314,30 @@ def _compile_nested_type(
         case StructType():
             return _compile_struct(match, target, selected_ids)
         case _:
-            converters = [_child_converter(c, selected_ids) for c in match.children]
+            types_below = (f.type for f in child_fields(target))
+            converters = [
+                _child_converter(c, type_, selected_ids)
+                for c, type_ in zip(match.children, types_below, strict=True)
+            ]
             return lambda a: with_children(
                 a, target, [c(part) for c, part in zip(converters, children_of(a), strict=True)]
             )
 
 
-def _child_converter(match: Match, selected: Collection[int]) -> Converter:
+def _child_converter(match: Match, target: pa.DataType, selected: Collection[int]) -> Converter:
     if isinstance(match, ConstantField):
         scalar = match.scalar
         return lambda array: constant_array(scalar, len(array))
-    return compile_column(match, selected)
+    return compile_column(match, target, selected)
 
 
 def _compile_struct(match: FileColumn, target: pa.DataType, selected: Collection[int]) -> Converter:
     children = [c for c in match.source.children if any(leaf in selected for leaf in c.leaves)]
     sources: list[int | None] = []
     converters: list[Converter] = []
-    for child in match.children:
+    for child, field in zip(match.children, child_fields(target), strict=True):
         sources.append(children.index(child.source) if isinstance(child, FileColumn) else None)
-        converters.append(_child_converter(child, selected))
+        converters.append(_child_converter(child, field.type, selected))
 
     def rebuild(array: pa.StructArray) -> pa.Array:
         children = [
@@ -391,7 +397,7 @@ class FileProjection:
             if isinstance(match, ConstantField):
                 makers.append(_constant_maker(match.scalar))
             else:
-                convert = compile_column(match, selected)
+                convert = compile_column(match, arrow_type(match.type), selected)
                 makers.append(_column_maker(index[id(match.source)], convert))
         return lambda columns, rows: [make(columns, rows) for make in makers]
 

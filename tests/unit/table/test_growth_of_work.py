@@ -295,6 +295,26 @@ def add_columns(size: int) -> Action:
     return add
 
 
+def deep_rows(depth: int) -> pa.Table:
+    array = pa.array([1, 2], pa.int64())
+    for _ in range(depth):
+        array = pa.StructArray.from_arrays([array], ["s"])
+    return pa.table({"s": array})
+
+
+def append_deep(depth: int) -> Action:
+    rows = deep_rows(depth)
+    table = new_table(rows.schema)
+    return lambda: table.append(rows)
+
+
+def read_deep(depth: int) -> Action:
+    rows = deep_rows(depth)
+    table = new_table(rows.schema)
+    table.append(rows)
+    return lambda: table.scan().to_arrow()
+
+
 def data_files(table: Table, count: int) -> list[DataFile]:
     """Write one file and return entries of as many, which differ in their names."""
     return [
@@ -508,6 +528,8 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: repr": (describe_wide, 40),
     "columns: files": (inspect_wide, 40),
     "columns: add": (add_columns, 30),
+    "depth: append": (append_deep, 20),
+    "depth: read": (read_deep, 20),
     "files: commit": (commit_files, 60),
     "files: plan": (plan_files, 100),
     "files: files": (inspect_files, 100),
