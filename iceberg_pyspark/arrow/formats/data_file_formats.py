@@ -38,7 +38,7 @@ class RowGroupChoice:
     A row group is read if it begins in the byte range [start, start + length) and the statistics of
     the columns in `leaf_by_id` do not rule out `predicate`. With `with_dictionaries`, columns of
     texts and bytes may come as dictionaries, of which rows are taken faster. With `late`, rows that
-    are not wanted may be left out.
+    are not wanted may be left out. `is_stream`: memory matters more than time.
     """
 
     start: int = 0
@@ -47,6 +47,7 @@ class RowGroupChoice:
     leaf_by_id: Mapping[int, int] = field(default_factory=dict)
     with_dictionaries: bool = False
     late: LateColumns | None = None
+    is_stream: bool = True
 
 
 ALL_ROW_GROUPS = RowGroupChoice()
@@ -83,16 +84,21 @@ class DataFileReader(ABC):
         Without leaves, the batches have no columns but the right number of rows.
         """
 
+    def _leaves_of_columns(self) -> list[range]:
+        """Return the leaves of each top-level column."""
+        leaves, first = [], 0
+        for column in self.schema:
+            leaves.append(range(first, first + _leaf_count(column.type)))
+            first = leaves[-1].stop
+        return leaves
+
     def _columns_of(self, leaves: Collection[int]) -> list[int]:
         """Return the positions of the top-level columns that have one of the leaves."""
-        columns = []
-        first = 0
-        for i, column in enumerate(self.schema):
-            count = _leaf_count(column.type)
-            if any(first <= leaf < first + count for leaf in leaves):
-                columns.append(i)
-            first += count
-        return columns
+        return [
+            i
+            for i, column in enumerate(self._leaves_of_columns())
+            if any(leaf in leaves for leaf in column)
+        ]
 
     def close(self) -> None:
         """Close the file."""
@@ -106,6 +112,8 @@ class DataFileReader(ABC):
 
 
 def _leaf_count(type_: pa.DataType) -> int:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _leaf_count(type_.storage_type)
     nested = pa.types.is_struct(type_) or bool(child_fields(type_))
     return sum(_leaf_count(f.type) for f in child_fields(type_)) if nested else 1
 

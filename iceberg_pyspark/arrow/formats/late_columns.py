@@ -21,9 +21,6 @@ Positioned: TypeAlias = tuple[int, pa.RecordBatch]
 ReadColumns: TypeAlias = Callable[[int, Sequence[int]], Iterator[pa.RecordBatch]]
 """A function that reads all rows of some leaf columns of a row group."""
 
-_MOST_PAGE_ROWS = 1 << 17
-"""The most rows that may be decoded to find one row."""
-
 _FEW_ROWS = 0.25
 """The part of a batch that is read by pages, although the late columns are in step with it."""
 
@@ -79,9 +76,7 @@ class LateReader:
         self, row_group: int, columns: Sequence[Sequence[int]]
     ) -> RowGroupPages | None:
         pages = self._pages_of(row_group, [leaf for column in columns for leaf in column])
-        if pages is None or max(map(pages.most_rows, columns)) > _MOST_PAGE_ROWS:
-            return None
-        return pages
+        return pages if pages is not None and pages.are_small(columns) else None
 
     def _whole(self, first: pa.RecordBatch, rest: Sequence[pa.Array]) -> pa.RecordBatch:
         columns = [

@@ -9,7 +9,7 @@ read apart.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -36,6 +36,9 @@ _LOCATIONS = 1  # of OffsetIndex
 _OFFSET, _PAGE_SIZE, _FIRST_ROW = 1, 2, 3  # of PageLocation
 _ONE_STRUCT = bytes([1 << 4 | STRUCT])
 """The head of a list of one struct."""
+
+MOST_ROWS = 1 << 17
+"""The most rows that may be decoded to find one row."""
 
 Span: TypeAlias = tuple[int, int]
 """A begin and an end, of bytes or of rows."""
@@ -148,10 +151,13 @@ class RowGroupPages:
         bounds = self._bounds(frozenset(leaves))
         return bounds[bisect_right(bounds, rows[0]) - 1], bounds[bisect_left(bounds, rows[1])]
 
-    def most_rows(self, leaves: Collection[int]) -> int:
-        """Return the most rows that only a read of further rows could divide."""
-        bounds = self._bounds(frozenset(leaves))
-        return max(end - start for start, end in pairwise(bounds))
+    def are_small(self, columns: Iterable[Collection[int]]) -> bool:
+        """Return whether few other rows are decoded to read a row of any of the columns."""
+        return all(
+            end - begin <= MOST_ROWS
+            for leaves in columns
+            for begin, end in pairwise(self._bounds(frozenset(leaves)))
+        )
 
     def read(
         self, columns: Sequence[Collection[int]], rows: Span, read_arrays: ReadArrays

@@ -9,7 +9,8 @@ store is told the byte ranges in advance. Field ids are in the metadata of the s
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from iceberg_pyspark.arrow.formats.data_file_formats import (
 )
 from iceberg_pyspark.arrow.formats.late_columns import LateReader
 from iceberg_pyspark.arrow.formats.parquet_encryption import decryption_properties
-from iceberg_pyspark.arrow.formats.parquet_pages import PageIndex, RowGroupPages
+from iceberg_pyspark.arrow.formats.parquet_pages import PageIndex, ReadArrays, RowGroupPages
 from iceberg_pyspark.arrow.formats.row_group_filter import compile_row_group_filter
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spec.table_properties import VERIFY_CHECKSUMS
@@ -34,10 +35,19 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput
 
 BATCH_ROWS = 65_536
+_LEAST_ROWS = 16
 _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
 _STREAM_BUFFER_BYTES = 1024 * 1024
 _LEAST_BUFFER_BYTES = 64 * 1024
+_HELD_BYTES = 128 * 1024 * 1024
+"""The most bytes that are held of all columns, if parts of them can be read."""
+_STRIPE_BYTES = 32 * 1024 * 1024
+"""The most bytes of columns that are read together otherwise."""
+_PAGE_BYTES = 3 * 1024 * 1024
+"""The bytes of a page and of a dictionary, as most writers limit them."""
+_CODEC_BYTES = 64 * 1024
+"""The bytes of a decompressor and of a small buffer."""
 LATE_FACTOR = 5
 """The least size of all columns, in those of the first: two readers take longer than one."""
 _DICTIONARY_BYTES = 1
@@ -120,46 +130,96 @@ class ParquetFileReader(DataFileReader):
         )
 
         def read(
-            file: pq.ParquetFile, row_groups: Sequence[int], leaves: Sequence[int]
+            file: pq.ParquetFile,
+            row_groups: Sequence[int],
+            leaves: Sequence[int],
+            rows: int = batch_rows,
         ) -> Iterator[pa.RecordBatch]:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
-                batch_rows, row_groups=row_groups, column_indices=leaves, use_threads=threads
+                rows, row_groups=row_groups, column_indices=leaves, use_threads=threads
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
                     yield _decoded(batch) if decodes else batch
 
         file = pq.ParquetFile(self._input, metadata=self.metadata, **options)
-        if choice.late is not None and self._reads_late(choice.late, groups[0]):
-            late = LateReader(
-                choice.late,
-                lambda group, leaves: read(file, [group], leaves),
-                self._pages_of,
-                lambda part, footer, leaves: _columns(
-                    read(pq.ParquetFile(part, metadata=footer, **options), [0], leaves)
-                ),
-            )
+
+        def read_arrays(
+            part: pa.NativeFile, footer: pq.FileMetaData, leaves: list[int]
+        ) -> list[pa.Array]:
+            rows = footer.row_group(0).num_rows
+            opened = pq.ParquetFile(part, metadata=footer, **options)
+            return _columns(read(opened, [0], leaves, rows))
+
+        def read_columns(group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+            striped = None
+            if choice.is_stream and self._is_near:
+                striped = self._in_stripes(group, leaves, batch_rows, read_arrays)
+            return striped or read(file, [group], leaves)
+
+        late = choice.late if self._is_near else None
+        if late is not None and _is_worthwhile(late, groups[0]):
+            reader = LateReader(late, read_columns, self._pages_of, read_arrays)
             for row_groups, position in runs:
                 for group in row_groups:
-                    yield from late.batches(group, position)
+                    yield from reader.batches(group, position)
                     position += self.metadata.row_group(group).num_rows
             return
+        is_wide = any(_held_bytes(group, columns) > _HELD_BYTES for group in groups)
         for row_groups, position in runs:
-            for batch in read(file, row_groups, columns):
+            for batch in (
+                chain.from_iterable(read_columns(group, columns) for group in row_groups)
+                if is_wide
+                else read(file, row_groups, columns)
+            ):
                 yield position, batch
                 position += batch.num_rows
 
-    def _reads_late(self, late: LateColumns, group: pq.RowGroupMetaData) -> bool:
-        """Return whether to read columns apart: not a few more, and not from an object store.
+    @property
+    def _is_near(self) -> bool:
+        """Whether reads of single pages are cheap, which are requests of an object store."""
+        return isinstance(self._input, pa.OSFile) or isinstance(self._stream, io.BytesIO)
 
-        There, single pages are many requests.
+    def _in_stripes(
+        self, group: int, leaves: Sequence[int], batch_rows: int, read_arrays: ReadArrays
+    ) -> Iterator[pa.RecordBatch] | None:
+        """Return batches of which few columns are read together, or None if that saves nothing.
+
+        Arrow holds a page and a dictionary of each column that it reads.
         """
-        if not (isinstance(self._input, pa.OSFile) or isinstance(self._stream, io.BytesIO)):
-            return False
-        sizes = [sum(group.column(c).total_uncompressed_size for c in cs) for cs in late.columns]
-        first = sum(size for i, size in enumerate(sizes) if i in late.first)
-        return bool(sum(sizes) >= LATE_FACTOR * first)
+        row_group = self.metadata.row_group(group)
+        if _held_bytes(row_group, leaves) <= _HELD_BYTES:
+            return None
+        pages, selected = self._pages_of(group, leaves), frozenset(leaves)
+        columns = [[c for c in column if c in selected] for column in self._leaves_of_columns()]
+        columns = [column for column in columns if column]
+        if pages is None or not pages.are_small(columns):
+            return None
+        stripes: list[list[list[int]]] = [[]]
+        size = 0
+        for column in columns:
+            held = _held_bytes(row_group, column)
+            if size + held > _STRIPE_BYTES:
+                stripes.append([])
+                size = 0
+            stripes[-1].append(column)
+            size += held
+        rows = row_group.num_rows
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for begin in range(0, rows, batch_rows):
+                span = (begin, min(begin + batch_rows, rows))
+                arrays = [
+                    # a copy holds no other rows of its page
+                    pa.concat_arrays([array])
+                    for stripe in stripes
+                    for array in pages.read(stripe, span, read_arrays)
+                ]
+                names = [str(i) for i in range(len(arrays))]
+                yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+        return batches()
 
     def _pages_of(self, group: int, leaves: Sequence[int]) -> RowGroupPages | None:
         row_group = self.metadata.row_group(group)
@@ -265,6 +325,19 @@ def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
     return start, start + chunk.total_compressed_size
 
 
+def _is_worthwhile(late: LateColumns, group: pq.RowGroupMetaData) -> bool:
+    """Return whether the late columns are much larger than the first."""
+    sizes = [sum(group.column(c).total_uncompressed_size for c in cs) for cs in late.columns]
+    first = sum(size for i, size in enumerate(sizes) if i in late.first)
+    return bool(sum(sizes) >= LATE_FACTOR * first)
+
+
+def _held_bytes(group: pq.RowGroupMetaData, leaves: Iterable[int]) -> int:
+    """Return about the bytes that Arrow holds while it reads columns of a row group."""
+    sizes = (group.column(c).total_uncompressed_size for c in leaves)
+    return sum(min(size, _PAGE_BYTES) + _CODEC_BYTES for size in sizes)
+
+
 def _buffer_bytes(columns: int) -> int:
     """Return the size of the buffer of each column: all together as whole chunks at most, or so."""
     return max(_LEAST_BUFFER_BYTES, min(_STREAM_BUFFER_BYTES, _WHOLE_CHUNKS_BYTES // columns))
@@ -280,7 +353,7 @@ def _batch_rows(
         / group.num_rows
         for group in groups
     )
-    return max(256, min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+    return max(_LEAST_ROWS, min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
 
 
 _WIDTHS = {"BOOLEAN": 0.125, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}

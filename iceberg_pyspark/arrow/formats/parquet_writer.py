@@ -204,6 +204,7 @@ _CODECS = {
 
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 
+_VALUES_AT_ONCE = 1024
 _GZIP_LEVEL = 6
 """Java's level; Arrow's default of 9 takes several times as long and saves about one percent."""
 
@@ -290,15 +291,12 @@ class ParquetFile:
             "iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))
         }
         self._writer: pq.ParquetWriter | None = None
-        if not self._variants:
-            try:
-                self._writer = self._opened_writer()
-            except BaseException:
-                discard_file(self._stream, io, location)
-                raise
 
-    def _opened_writer(self) -> pq.ParquetWriter:
-        """Return a new writer, for which the file's schema must be known."""
+    def _opened_writer(self, value_bytes: float = 0) -> pq.ParquetWriter:
+        """Return a new writer, for which the file's schema must be known, and the size of values.
+
+        Arrow ends pages only between so many values, which may be large.
+        """
         options = self._options
         fields = [self._schema.field(i) for i in range(len(self._schema))]
         paths: dict[str, Sequence[str]] = {}
@@ -318,6 +316,9 @@ class ParquetFile:
             store_decimal_as_integer=True,
             write_page_index=True,
             write_page_checksum=True,
+            write_batch_size=int(
+                max(1, min(_VALUES_AT_ONCE, options.page_size / max(value_bytes, 1)))
+            ),
             metadata_collector=self._footers,
             **encryption_properties(self._key),
             **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
@@ -347,7 +348,8 @@ class ParquetFile:
                 name, count = rows.field(i).name, self._options.rows_for_shredding
                 if (shredding := column_shredding(rows.column(i), count, name)) is not None:
                     self._shreddings[i] = shredding
-            self._writer = self._opened_writer()
+            sizes = (column.nbytes / max(rows.num_rows, 1) for column in rows.columns)
+            self._writer = self._opened_writer(max(sizes, default=0))
         for i, shredding in self._shreddings.items():
             name, type_ = rows.field(i).name, self._schema.field(i).type
             chunks = [shredded_array(a, shredding, name) for a in rows.column(i).chunks]

@@ -162,13 +162,19 @@ def read_group(context: ScanContext, group: ScanTaskGroup, io: FileIO) -> Iterat
 
 
 def read_task(
-    context: ScanContext, task: ScanTask, io: FileIO, *, threads: bool = False
+    context: ScanContext,
+    task: ScanTask,
+    io: FileIO,
+    *,
+    threads: bool = False,
+    is_stream: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the task's live rows that match the scan's predicate, in file order.
 
     Batches have exactly `to_arrow_schema(context.projection)` and at most about 64k rows. If
     `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java. With
-    `threads`, the columns of local files are decoded in Arrow's threads.
+    `threads`, the columns of local files are decoded in Arrow's threads. Where all batches will be
+    in memory, the read itself may take more of it (`is_stream`), which is faster.
     """
     with _errors_of_file(context, task):
         deleted_rows = read_deleted_rows(
@@ -196,6 +202,7 @@ def read_task(
                 leaf_by_id=reader.exact_leaves,
                 with_dictionaries=True,
                 late=reader.late,
+                is_stream=is_stream,
             )
             for position, batch in file.batches(reader.leaves, choice):
                 end = position + batch.num_rows

@@ -279,12 +279,13 @@ class TableScan(RowStream):
             batches = chain.from_iterable(threaded_map(scan._rows, tasks))
         else:
             batches = chain.from_iterable(
-                read_task(scan.context, task, scan.io, threads=True) for task in tasks
+                read_task(scan.context, task, scan.io, threads=True, is_stream=False)
+                for task in tasks
             )
         return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
 
     def _rows(self, task: ScanTask) -> list[pa.RecordBatch]:
-        return list(read_task(self.context, task, self.io))
+        return list(read_task(self.context, task, self.io, is_stream=False))
 
     def count(self) -> int:
         """Return the number of rows; data files are read only if their values matter."""

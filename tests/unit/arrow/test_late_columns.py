@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import iceberg_pyspark
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.formats import late_columns, parquet_reader
+from iceberg_pyspark.arrow.formats import parquet_pages, parquet_reader
 from iceberg_pyspark.arrow.formats.parquet_writer import LIMITS_PAGE_ROWS
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import StorageError
@@ -103,6 +103,7 @@ class Case:
     deleted: set[int]
     deleted_k: list[int]
     most_page_rows: int
+    stripe_bytes: int
 
 
 @st.composite
@@ -129,6 +130,7 @@ def cases(draw: st.DrawFn) -> Case:
         deleted=draw(st.sets(start, max_size=20)),
         deleted_k=draw(st.lists(st.integers(0, 9), max_size=2)),
         most_page_rows=draw(st.sampled_from([50, 1 << 17])),
+        stripe_bytes=draw(st.sampled_from([1, 500_000, 1 << 27])),
     )
 
 
@@ -183,6 +185,7 @@ UNEVEN_PAGES = Case(
     deleted=set(),
     deleted_k=[],
     most_page_rows=1 << 17,
+    stripe_bytes=1 << 27,
 )
 """The leaves of the struct and of the other columns have pages of different rows."""
 
@@ -190,6 +193,7 @@ UNEVEN_PAGES = Case(
 @settings(max_examples=settings().max_examples * 3, deadline=None)
 @given(cases())
 @example(UNEVEN_PAGES)
+@example(replace(UNEVEN_PAGES, spans=[], stripe_bytes=1))
 @example(replace(UNEVEN_PAGES, spans=[(700, 705), (1400, 1500)], dictionaries=True))
 def test_late_columns_change_no_row(case: Case) -> None:
     """Row groups, pages, filters and deletes of any size: the rows are those of a naive model."""
@@ -222,7 +226,9 @@ def test_late_columns_change_no_row(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_reader, "BATCH_ROWS", 256)
         patch.setattr(parquet_reader, "LATE_FACTOR", 1)
-        patch.setattr(late_columns, "_MOST_PAGE_ROWS", case.most_page_rows)
+        patch.setattr(parquet_pages, "MOST_ROWS", case.most_page_rows)
+        patch.setattr(parquet_reader, "_HELD_BYTES", case.stripe_bytes)
+        patch.setattr(parquet_reader, "_STRIPE_BYTES", case.stripe_bytes)
         batches = list(read_task(context, task, io, threads=case.threads))
     expected_schema = to_arrow_schema(projection)
     read = []
