@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,11 +105,11 @@ class Writes:
         """
         return self._changes.format(self._java.session)
 
-    def touched_by_files(self, change_format: Any) -> list[TouchedPositions]:
+    def touched_by_files(self, change_format: Any) -> Iterator[TouchedPositions]:
         """Return what the rows of a finished write touch, of each of its files."""
         return _touched(self._changes.touched(change_format))
 
-    def touched_by_rows(self, frame: DataFrame) -> list[TouchedPositions]:
+    def touched_by_rows(self, frame: DataFrame) -> Iterator[TouchedPositions]:
         """Run a job; return what each task's rows touch, which have the columns of `ChangeTask`."""
         return _touched(self._changes.remove(self._java.session, frame._jdf))
 
@@ -128,5 +128,7 @@ class Writes:
         return files
 
 
-def _touched(texts: Iterable[str]) -> list[TouchedPositions]:
-    return [msgspec.json.decode(text, type=TouchedPositions) for text in texts]
+def _touched(texts: Any) -> Iterator[TouchedPositions]:
+    """Yield the messages of a Java list; py4j would end its own iteration by an exception."""
+    for i in range(texts.size()):
+        yield msgspec.json.decode(texts.get(i), type=TouchedPositions)
