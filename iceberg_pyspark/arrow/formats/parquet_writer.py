@@ -334,7 +334,9 @@ class ParquetFile:
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Write one row group of rows that have `stored_arrow_schema`."""
+        largest = 0
         for i, column in enumerate(rows.columns):
+            largest = max(largest, column.nbytes)
             # pyarrow 23 refuses hidden elements of lists
             chunks = column.chunks
             shown = [without_hidden_elements(a) for a in chunks]
@@ -348,8 +350,7 @@ class ParquetFile:
                 name, count = rows.field(i).name, self._options.rows_for_shredding
                 if (shredding := column_shredding(rows.column(i), count, name)) is not None:
                     self._shreddings[i] = shredding
-            sizes = (column.nbytes / max(rows.num_rows, 1) for column in rows.columns)
-            self._writer = self._opened_writer(max(sizes, default=0))
+            self._writer = self._opened_writer(largest / max(rows.num_rows, 1))
         for i, shredding in self._shreddings.items():
             name, type_ = rows.field(i).name, self._schema.field(i).type
             chunks = [shredded_array(a, shredding, name) for a in rows.column(i).chunks]
