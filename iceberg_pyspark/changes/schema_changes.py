@@ -54,7 +54,11 @@ class SchemaChanges:
         self, metadata: TableMetadata, *, allow_incompatible_changes: bool = False
     ) -> None:
         self._metadata = metadata
-        self._schema = metadata.current_schema
+        self._whole = metadata.current_schema
+        # top-level columns by id, in order, and their ids by name, while they are edited one by one
+        self._columns: dict[int, types.NestedField] = {}
+        self._id_by_name: dict[str, int] = {}
+        self._is_edited = False
         self._last_column_id = metadata.last_column_id
         self._allow_incompatible = allow_incompatible_changes
 
@@ -62,6 +66,26 @@ class SchemaChanges:
     def schema(self) -> Schema:
         """The schema with the changes made so far."""
         return self._schema
+
+    @property
+    def _schema(self) -> Schema:
+        if self._is_edited:
+            self._whole = replace(self._whole, fields=tuple(self._columns.values()))
+            self._is_edited = False
+        return self._whole
+
+    def _find(self, name: str) -> types.NestedField:
+        """Return a field by its full name; this takes little time for many columns one by one."""
+        if not self._columns:
+            self._columns = {f.field_id: f for f in self._schema.fields}
+            self._id_by_name = {f.name: f.field_id for f in self._schema.fields}
+        f = self._columns.get(self._id_by_name.get(name, -1))
+        return f if f is not None and self._is_alone(f) else self._schema.find(name)
+
+    def _is_alone(self, f: types.NestedField) -> bool:
+        """Return whether a found column can change without any other field or name."""
+        is_primitive = isinstance(f.type, types.PrimitiveType)
+        return is_primitive and f.field_id in self._columns and "." not in f.name
 
     def add_column(
         self: Self,
@@ -119,8 +143,7 @@ class SchemaChanges:
         if parent_id is None and "." not in name and isinstance(fresh, types.PrimitiveType):
             # one change may add thousands of columns: those before were checked already
             check_schema(Schema(fields=(new_field,)), self._metadata.format_version)
-            self._schema = replace(self._schema, fields=(*siblings, new_field))
-            return self
+            return self._take(replace(self._schema, fields=(*siblings, new_field)))
         return self._edit_struct(parent_id, lambda fields: (*fields, new_field))
 
     def drop_column(self: Self, name: str) -> Self:
@@ -143,13 +166,17 @@ class SchemaChanges:
 
     def rename_column(self: Self, name: str, new_name: str) -> Self:
         """Rename a column within its struct."""
-        f = self._schema.find(name)
+        f = self._find(name)
+        if self._is_alone(f) and "." not in new_name:
+            if self._id_by_name.get(new_name, f.field_id) != f.field_id:
+                raise _taken(name, new_name)
+            return self._edit_column(f, replace(f, name=new_name))
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), types.ListType | types.MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and has no own name")
         siblings = self._siblings(self._schema.parent_by_id.get(f.field_id))
         if any(c.name == new_name and c.field_id != f.field_id for c in siblings):
-            raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
+            raise _taken(name, new_name)
         return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
 
     def update_type(self: Self, name: str, type_: GivenType) -> Self:
@@ -173,7 +200,10 @@ class SchemaChanges:
 
     def update_doc(self: Self, name: str, doc: str | None) -> Self:
         """Set or remove a column's documentation."""
-        return self._edit_field(self._schema.find(name).field_id, lambda c: replace(c, doc=doc))
+        f = self._find(name)
+        if self._is_alone(f):
+            return self._edit_column(f, replace(f, doc=doc))
+        return self._edit_field(f.field_id, lambda c: replace(c, doc=doc))
 
     def update_default(self: Self, name: str, default: Any) -> Self:
         """Set the default for future rows (v3); the default for existing rows never changes."""
@@ -255,7 +285,20 @@ class SchemaChanges:
 
     def _set(self: Self, schema: Schema) -> Self:
         check_schema(schema, self._metadata.format_version)
-        self._schema = schema
+        return self._take(schema)
+
+    def _take(self: Self, schema: Schema) -> Self:
+        self._whole, self._is_edited = schema, False
+        self._columns, self._id_by_name = {}, {}
+        return self
+
+    def _edit_column(self: Self, old: types.NestedField, new: types.NestedField) -> Self:
+        """Replace a top-level column of a primitive type; the others were checked already."""
+        check_schema(Schema(fields=(new,)), self._metadata.format_version)
+        del self._id_by_name[old.name]
+        self._id_by_name[new.name] = new.field_id
+        self._columns[new.field_id] = new
+        self._is_edited = True
         return self
 
     def _next_id(self) -> int:
@@ -402,6 +445,10 @@ class SchemaChanges:
                     self.update_type(name, new)
             case old, new:
                 raise InvalidRequestError(f"'{name}' is {old} and cannot become {new}")
+
+
+def _taken(name: str, new_name: str) -> InvalidRequestError:
+    return InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
 
 
 _PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_000_000_000}

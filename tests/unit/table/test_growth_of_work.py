@@ -295,6 +295,30 @@ def add_columns(size: int) -> Action:
     return add
 
 
+def rename_columns(size: int) -> Action:
+    table = new_table(wide_schema(size))
+
+    def rename() -> None:
+        change = table.update_schema()
+        for i in range(size):
+            change.rename_column(f"c{i}", f"d{i}")
+        change.commit()
+
+    return rename
+
+
+def comment_columns(size: int) -> Action:
+    table = new_table(wide_schema(size))
+
+    def comment() -> None:
+        change = table.update_schema()
+        for i in range(size):
+            change.update_doc(f"c{i}", "a column")
+        change.commit()
+
+    return comment
+
+
 def deep_rows(depth: int) -> pa.Table:
     array = pa.array([1, 2], pa.int64())
     for _ in range(depth):
@@ -528,6 +552,8 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: repr": (describe_wide, 40),
     "columns: files": (inspect_wide, 40),
     "columns: add": (add_columns, 30),
+    "columns: rename": (rename_columns, 30),
+    "columns: comment": (comment_columns, 30),
     "depth: append": (append_deep, 20),
     "depth: read": (read_deep, 20),
     "files: commit": (commit_files, 60),
