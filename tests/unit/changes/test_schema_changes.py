@@ -11,6 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.changes import AssertCurrentSchemaId, AssertLastAssignedFieldId
@@ -548,3 +550,43 @@ def test_union_by_name_refuses_what_does_not_fit() -> None:
 def test_union_with_itself_changes_nothing() -> None:
     metadata = table()
     assert SchemaChanges(metadata).union_by_name(SCHEMA).changes(metadata).updates == ()
+
+
+@given(st.data())
+def test_changes_one_by_one_are_those_of_one_schema(data: st.DataObject) -> None:
+    """Renames and comments of single columns are kept apart: every other change sees them."""
+    together = SchemaChanges(table())
+    schema = together.schema
+    names = st.sampled_from(["id", "d", "a", "b", "p", "p.x", "l.e", "p.a", "c.d"])
+    for _ in range(data.draw(st.integers(1, 12))):
+        kind = data.draw(st.sampled_from(["rename", "rename", "doc", "drop", "add", "optional"]))
+        name, other = data.draw(names), data.draw(names)
+
+        def change(
+            changes: SchemaChanges, kind: str = kind, name: str = name, other: str = other
+        ) -> object:
+            match kind:
+                case "rename":
+                    return changes.rename_column(name, other)
+                case "doc":
+                    return changes.update_doc(name, other)
+                case "drop":
+                    return changes.drop_column(name)
+                case "add":
+                    return changes.add_column(name, "int")
+                case _:
+                    return changes.make_optional(name)
+
+        alone = SchemaChanges(replace(table(), schemas=(schema,), last_column_id=99))
+        outcomes = []
+        for changes in (alone, together):
+            try:
+                change(changes)
+                outcomes.append("done")
+            except InvalidRequestError as e:
+                outcomes.append(str(e))
+        assert outcomes[0] == outcomes[1]
+        if kind != "add":
+            assert alone.schema == together.schema
+        assert [f.name for f in alone.schema.fields] == [f.name for f in together.schema.fields]
+        schema = together.schema
