@@ -34,6 +34,9 @@ _META_DATA, _INDEX_OFFSET, _INDEX_LENGTH = 3, 4, 5  # of ColumnChunk
 _COMPRESSED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE = 7, 9, 11  # of ColumnMetaData
 _LOCATIONS = 1  # of OffsetIndex
 _OFFSET, _PAGE_SIZE, _FIRST_ROW = 1, 2, 3  # of PageLocation
+_ENCODINGS = {5: 2, 8: 4}
+"""The field of the encoding in each data page header, by the header's field of PageHeader."""
+_OF_DICTIONARY = (2, 8)
 _ONE_STRUCT = bytes([1 << 4 | STRUCT])
 """The head of a list of one struct."""
 
@@ -201,11 +204,14 @@ class RowGroupPages:
         for leaf in leaves:
             chunk = self.chunks[leaf]
             first, last = (bisect_left(chunk.rows, row) for row in rows)
-            dictionary = (chunk.start, chunk.bytes[0])
-            pages = (chunk.bytes[first], chunk.bytes[last])
-            parts += [self.file.read_at(e - b, b) for b, e in (dictionary, pages) if b < e]
-            begin, pages_begin = end, end + dictionary[1] - dictionary[0]
-            end = pages_begin + pages[1] - pages[0]
+            places = chunk.bytes[first : last + 1]
+            pages = self.file.read_at(places[-1] - places[0], places[0])
+            dictionary = b""
+            if any(_needs_dictionary(pages, place - places[0]) for place in places[:-1]):
+                dictionary = self.file.read_at(chunk.bytes[0] - chunk.start, chunk.start)
+            parts += (dictionary, pages)
+            begin, pages_begin = end, end + len(dictionary)
+            end = pages_begin + len(pages)
             numbers += [
                 (chunk.numbers[_COMPRESSED_SIZE], end - begin),
                 (chunk.numbers[_DATA_PAGE], pages_begin),
@@ -256,6 +262,19 @@ def _fields(reader: CompactReader) -> dict[int, Span]:
         reader.skip(kind)
         spans[field_id] = (begin, reader.at)
     return spans
+
+
+def _needs_dictionary(pages: bytes, begin: int) -> bool:
+    """Return whether a data page has no values itself, as far as its header can be read."""
+    reader = CompactReader(pages, begin)
+    try:
+        for field_id, kind in reader.fields():
+            if field_id in _ENCODINGS and kind == STRUCT:
+                return reader.integers().get(_ENCODINGS[field_id]) in _OF_DICTIONARY
+            reader.skip(kind)
+    except (ValueError, IndexError):
+        pass  # Arrow says what is wrong with the page
+    return True
 
 
 def _pages(reader: CompactReader) -> Iterator[tuple[int, int, int]]:
