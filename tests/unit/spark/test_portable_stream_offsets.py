@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats import manifest_columns
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.stream_reader import IcebergStreamReader
@@ -237,7 +238,14 @@ def test_no_metadata_file_is_decoded_twice(tmp_path: Path, monkeypatch: pytest.M
 
         return of_cache(self, io, key, decode)
 
+    parse = manifest_columns.parse_manifest
+
+    def parsed(data: bytes, location: str) -> Any:
+        decoded[location] += 1
+        return parse(data, location)
+
     monkeypatch.setattr(DecodedCache, "get_or_read", counted)
+    monkeypatch.setattr(manifest_columns, "parse_manifest", parsed)
     table = new_table(tmp_path, "t")
     for i in range(4):
         table.append(rows(i))

@@ -21,7 +21,6 @@ from iceberg_pyspark.changes.snapshot_changes import (
 from iceberg_pyspark.changes.spec_changes import SpecChanges
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import LiteralPredicate
-from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -311,7 +310,7 @@ def test_files_that_the_writer_made_are_looked_for_in_no_manifest(
 ) -> None:
     t = commit_table()
     append(t, data_file("a"))
-    monkeypatch.setattr(commit_snapshot, read_entries.__name__, not_asked)
+    monkeypatch.setattr(commit_snapshot, "read_live_paths", not_asked)
     files = [data_file("b")]
     written = WrittenFiles(t.io, files)
     commit_append(t.catalog, t.loaded, t.io, files, written_files=written, clock=t.clock.clock)
