@@ -12,7 +12,7 @@ Specification, "Manifests" and "Snapshots" (operation `replace`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -33,7 +33,7 @@ SnapshotOperation = Literal["append", "replace", "overwrite", "delete"]
 Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
 ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
-HasPath: TypeAlias = Callable[[ManifestFile, Set[str]], bool]
+FindEntries: TypeAlias = Callable[[ManifestFile, Set[str]], Iterable[ManifestEntry]]
 DeleteFileId: TypeAlias = tuple[str, int | None]
 """The path and content offset of a delete file: several deletion vectors share one Puffin file."""
 
@@ -44,11 +44,12 @@ class SnapshotBase:
 
     `read_entries` returns a manifest's entries with the inherited numbers filled in. `read_paths`
     is cheaper: it returns the paths of a manifest's live files and of the data files that its live
-    delete files refer to; `has_path` is the cheapest: it tells whether one of some paths is among
-    these. `read_manifests` returns the manifests of an earlier snapshot;
-    `read_removed_entries` returns the entries that a snapshot removed from manifests that it did
-    not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
-    snapshot can contain them. `identity_of` returns the same text for all locations of one file.
+    delete files refer to; `find_entries` is the cheapest: it returns only the live entries that
+    have or refer to one of some paths. `read_manifests` returns the manifests of an earlier
+    snapshot; `read_removed_entries` returns the entries that a snapshot removed from manifests that
+    it did not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so
+    that no snapshot can contain them. `identity_of` returns the same text for all locations of one
+    file.
     """
 
     metadata: TableMetadata
@@ -56,7 +57,7 @@ class SnapshotBase:
     manifests: tuple[ManifestFile, ...]
     read_entries: ReadEntries
     read_paths: ReadPaths
-    has_path: HasPath
+    find_entries: FindEntries
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
     read_removed_entries: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
     identity_of: Callable[[str], str]
@@ -67,9 +68,9 @@ class SnapshotBase:
 class NewManifest:
     """A manifest to write; a manifest of an earlier attempt with an equal `key` is used again.
 
-    If `rewrites` is set, the entries are the live entries of that manifest, with removed files
-    marked DELETED. Otherwise all entries are ADDED or, with `is_existing`, EXISTING. Iterating over
-    `entries` may read them from disk each time.
+    If `rewrites` is set, the entries are the live entries of that manifest, with the files
+    `removed` marked DELETED. Otherwise all entries are ADDED or, with `is_existing`, EXISTING.
+    Iterating over `entries` may read them from disk each time.
     """
 
     key: tuple[object, ...]
@@ -77,7 +78,33 @@ class NewManifest:
     spec_id: int
     entries: Collection[ManifestEntry]
     rewrites: ManifestFile | None = None
+    removed: frozenset[DeleteFileId] = frozenset()
     is_existing: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilteredEntries(Collection[ManifestEntry]):
+    """The live entries of a manifest, read at each iteration; files `removed` are DELETED."""
+
+    manifest: ManifestFile
+    read_entries: ReadEntries
+    removed: frozenset[DeleteFileId]
+    snapshot_id: int
+
+    def __iter__(self) -> Iterator[ManifestEntry]:
+        """Yield the entries in order."""
+        for e in self.read_entries(self.manifest):
+            if e.is_live:
+                is_removed = delete_file_id(e.data_file) in self.removed
+                yield as_deleted_entry(e, self.snapshot_id) if is_removed else as_existing(e)
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return sum(1 for _ in self)
+
+    def __contains__(self, entry: object) -> bool:
+        """Return whether an equal entry is among them."""
+        return any(e == entry for e in self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,8 +306,8 @@ def _filter(
 ) -> FilteredManifests:
     """Mark the entries for which `goes` is true as DELETED, in manifests that are `searched`.
 
-    If `paths` is not None, it contains the path of each of these entries, and manifests without any
-    of the paths are not read.
+    If `paths` is not None, it contains the path of each of these entries, and only entries with
+    these paths are looked at.
     """
     rewritten: list[NewManifest] = []
     unchanged_manifests: list[ManifestFile] = []
@@ -288,15 +315,16 @@ def _filter(
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
-        if not searched(manifest) or (paths is not None and not base.has_path(manifest, paths)):
+        entries: Iterable[ManifestEntry] = ()
+        if paths is None:
+            entries = base.read_entries(manifest)
+        elif searched(manifest):
+            entries = base.find_entries(manifest, paths)
+        of_manifest = [e.data_file for e in entries if e.is_live and goes(e.data_file)]
+        if not of_manifest:
             unchanged_manifests.append(manifest)
             continue
-        live = [e for e in base.read_entries(manifest) if e.is_live]
-        going = [goes(e.data_file) for e in live]
-        if not any(going):
-            unchanged_manifests.append(manifest)
-            continue
-        of_manifest = [e.data_file for e, out in zip(live, going, strict=True) if out]
+        removed = frozenset(delete_file_id(f) for f in of_manifest)
         removed_files.extend(of_manifest)
         rewritten.append(
             NewManifest(
@@ -306,14 +334,17 @@ def _filter(
                     # Another commit may assign the manifest's first row id, from which the entries
                     # inherit ids.
                     manifest.first_row_id,
-                    frozenset(delete_file_id(f) for f in of_manifest),
+                    removed,
                 ),
                 content=manifest.content,
                 spec_id=manifest.partition_spec_id,
                 rewrites=manifest,
-                entries=tuple(
-                    as_deleted_entry(e, snapshot_id) if out else as_existing(e)
-                    for e, out in zip(live, going, strict=True)
+                removed=removed,
+                entries=FilteredEntries(
+                    manifest=manifest,
+                    read_entries=base.read_entries,
+                    removed=removed,
+                    snapshot_id=snapshot_id,
                 ),
             )
         )

@@ -348,9 +348,9 @@ def _check_one_vector_per_file(
     for manifest in base.manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
-        if not searched(manifest) or not base.has_path(manifest, targets):
+        if not searched(manifest):
             continue
-        for entry in base.read_entries(manifest):
+        for entry in base.find_entries(manifest, targets):
             f = entry.data_file
             if (
                 entry.is_live

@@ -179,14 +179,17 @@ def _unpacked(data: pa.Buffer, columns: Collection[str] | None) -> pa.Table:
     return pa.ipc.open_stream(data, options=options).read_all()
 
 
-def has_path(entries: pa.Table, paths: Set[str]) -> bool:
-    """Return whether entries are of one of the paths, or refer to a data file that is one.
+def entries_with(entries: pa.Table, paths: Set[str]) -> pa.Array:
+    """Return which entries are of one of the paths, or refer to a data file that is one.
 
-    No object is made for each entry: this takes milliseconds for a manifest of most tables.
+    If the paths are few, no object is made for each entry: this takes milliseconds for a manifest
+    of most tables.
     """
-    sought = pa.array(list(paths), pa.string())
     columns = (entries["file_path"], entries["referenced_data_file"])
-    return any(pc.any(pc.is_in(c, value_set=sought)).as_py() for c in columns)
+    if len(paths) > entries.num_rows:
+        return pc.or_(*(pa.array([p in paths for p in c.to_pylist()], pa.bool_()) for c in columns))
+    sought = pa.array(list(paths), pa.string())
+    return pc.or_(*(pc.is_in(c, value_set=sought).combine_chunks() for c in columns))
 
 
 def _raw_entries(

@@ -14,7 +14,7 @@ import io
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 from typing import Any, BinaryIO, cast
@@ -515,6 +515,43 @@ def write_avro(
     with file_io.open_output(location) as stream:
         stream.write(out.getbuffer())
     return stored_file(stream, out.tell())
+
+
+def with_changes(
+    avro: AvroFile,
+    is_same: Sequence[bool],
+    change: Callable[[int, dict[str, Any]], Mapping[str, Any] | None],
+) -> bytes:
+    """Return a file with the same header and changed records, which are keyed by `_<field id>`.
+
+    `is_same` tells which records stay; blocks of only such records are copied as they are stored.
+    `change` returns the new form of a record, given its number in the file; None drops it.
+    """
+    sync = avro.header[-_SYNC_SIZE:]
+    parts: list[bytes | memoryview] = [avro.header]
+    changed: list[Mapping[str, Any]] = []
+
+    def flush() -> None:
+        if changed:
+            parts.append(with_other_records(avro, changed)[len(avro.header) :])
+            changed.clear()
+
+    end = 0
+    for count, stored in avro._blocks:
+        start, end = end, end + count
+        if all(is_same[start:end]):
+            flush()
+            parts += [write_signed(count), write_signed(len(stored)), stored, sync]
+            continue
+        records = replace(avro, record_count=count, _blocks=[(count, stored)]).records()
+        for number, record in zip(range(start, end), records, strict=True):
+            new = record if is_same[number] else change(number, record)
+            if new is not None:
+                changed.append(new)
+        if len(changed) >= _MAX_BATCH:
+            flush()
+    flush()
+    return b"".join(parts)
 
 
 def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
+import pyarrow.compute as pc
+
 from iceberg_pyspark.changes.changes import (
     AddEncryptionKey,
     AddSnapshot,
@@ -46,9 +48,14 @@ from iceberg_pyspark.formats.locations import (
     manifest_list_file_name,
     root_manifest_file_name,
 )
-from iceberg_pyspark.formats.manifest_columns import has_path, read_live_paths
+from iceberg_pyspark.formats.manifest_columns import entries_with, read_entries, read_live_paths
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on, write_manifest_list
-from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
+from iceberg_pyspark.formats.manifest_reader import (
+    entries_of,
+    read_manifest_entries,
+    read_manifest_header,
+)
+from iceberg_pyspark.formats.manifest_rewriter import rewrite_manifest
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
 from iceberg_pyspark.redaction import get_logger
@@ -65,6 +72,7 @@ from iceberg_pyspark.spec.table_properties import (
     MANIFEST_TARGET_SIZE,
     SUMMARY_PARTITION_LIMIT,
 )
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
@@ -179,7 +187,7 @@ class SnapshotStep:
             manifests=manifests,
             read_entries=lambda m: self._read_entries(metadata, m, parent),
             read_paths=self._read_paths,
-            has_path=self._has_path,
+            find_entries=lambda m, paths: self._find_entries(metadata, m, parent, paths),
             read_manifests=self._read_manifests,
             read_removed_entries=lambda s, content: removed_from_leaves(
                 self._io, metadata, s, content
@@ -256,20 +264,22 @@ class SnapshotStep:
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> Iterable[ManifestEntry]:
-        new_manifest = self._planned_manifests.get(manifest.manifest_path)
-        if new_manifest is not None:
-            return new_manifest.entries
+        entries = self._own_entries(manifest)
+        if entries is not None:
+            return entries
+        type_ = self._partition_type(metadata, manifest, parent)
+        return read_manifest_entries(self._io, manifest, type_)
+
+    def _partition_type(
+        self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
+    ) -> StructType:
         action = self._action
         removes_all = isinstance(action, OverwriteFiles | DeleteFiles) and isinstance(
             action.removal, RemoveAll
         )
         # a rewritten manifest must say of which types the values in its live files are
         columns = () if removes_all else metadata.current_schema.field_by_id
-        type_ = partition_type_of(metadata, manifest, parent, columns)
-        entries = self._own_entries(manifest)
-        if entries is not None:
-            return entries
-        return read_manifest_entries(self._io, manifest, type_)
+        return partition_type_of(metadata, manifest, parent, columns)
 
     def _read_paths(self, manifest: ManifestFile) -> Set[str]:
         entries = self._own_entries(manifest)
@@ -281,12 +291,23 @@ class SnapshotStep:
             paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
         return {p for p in paths if p is not None}
 
-    def _has_path(self, manifest: ManifestFile, paths: Set[str]) -> bool:
-        if self._own_entries(manifest) is None:
-            live = read_live_paths(self._io, manifest)
-            if len(paths) <= live.num_rows:
-                return has_path(live, paths)
-        return not paths.isdisjoint(self._read_paths(manifest))
+    def _find_entries(
+        self,
+        metadata: TableMetadata,
+        manifest: ManifestFile,
+        parent: Snapshot | None,
+        paths: Set[str],
+    ) -> Iterable[ManifestEntry]:
+        own = self._own_entries(manifest)
+        if own is not None:
+            files = ((e, e.data_file) for e in own if e.is_live)
+            return [e for e, f in files if paths & {f.file_path, f.referenced_data_file}]
+        is_sought = entries_with(read_live_paths(self._io, manifest), paths)
+        if not pc.any(is_sought).as_py():
+            return []
+        type_ = self._partition_type(metadata, manifest, parent)
+        live = read_entries(self._io, manifest, type_, metrics="all")
+        return entries_of(live.filter(is_sought))
 
     def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
         """Return the entries of a manifest that this process wrote, or None if it may be another's.
@@ -300,10 +321,20 @@ class SnapshotStep:
         return None if root is None else root.files(manifest.content, manifest.partition_spec_id)
 
     def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
-        """Return the snapshot's manifests, new ones first, merged if the properties say so."""
+        """Return the snapshot's manifests, new ones first, merged if the properties say so.
+
+        Rewritten manifests keep their places, as in Java: which are merged depends on the order.
+        """
         properties = base.metadata.properties
-        new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
-        manifests = [*new, *plan.unchanged_manifests]
+        new: list[ManifestFile] = []
+        by_part = {m.part: m for m in plan.unchanged_manifests}
+        for m in plan.new:
+            manifest = self._write_manifest(m, base.metadata, _alike(m, base))
+            if m.rewrites is None:
+                new.append(manifest)
+            else:
+                by_part[m.rewrites.part] = manifest
+        manifests = [*new, *(by_part[m.part] for m in base.manifests if m.part in by_part)]
         if not (plan.merge and MANIFEST_MERGE_ENABLED.of(properties)):
             return tuple(manifests)
         groups = plan_merge(
@@ -345,7 +376,20 @@ class SnapshotStep:
         )
         self._manifest_count += 1
         self._planned_manifests[location] = new_manifest
-        manifest_file = write_manifest(
+        codec = MANIFEST_COMPRESSION.of(metadata.properties)
+        manifest_file = None
+        if new_manifest.rewrites is not None:
+            manifest_file = rewrite_manifest(
+                self._io,
+                location,
+                new_manifest.rewrites,
+                new_manifest.removed,
+                partition_type=type_,
+                format_version=metadata.format_version,
+                snapshot_id=self._snapshot_id,
+                codec=codec,
+            )
+        manifest_file = manifest_file or write_manifest(
             self._io,
             location,
             new_manifest.entries,
@@ -355,7 +399,7 @@ class SnapshotStep:
             format_version=metadata.format_version,
             content=new_manifest.content,
             snapshot_id=self._snapshot_id,
-            codec=MANIFEST_COMPRESSION.of(metadata.properties),
+            codec=codec,
         )
         self._written_manifests[key] = manifest_file
         return manifest_file

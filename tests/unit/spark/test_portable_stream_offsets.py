@@ -238,7 +238,7 @@ def test_no_metadata_file_is_decoded_twice(tmp_path: Path, monkeypatch: pytest.M
 
         return of_cache(self, io, key, decode)
 
-    parse = manifest_columns.parse_manifest
+    parse = vars(manifest_columns)["parse_manifest"]
 
     def parsed(data: bytes, location: str) -> Any:
         decoded[location] += 1

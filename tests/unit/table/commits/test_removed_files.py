@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +11,14 @@ import pytest
 
 import iceberg_pyspark
 from iceberg_pyspark import Table
-from iceberg_pyspark.changes.manifest_changes import Origin, RemoveFiles
+from iceberg_pyspark.changes.manifest_changes import Origin, RemoveFiles, merged_manifest
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
-from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.manifests import DataFile, ManifestFile
 from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.table.commits import commit_snapshot
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
@@ -56,21 +57,39 @@ def ids_of(table: Table) -> list[int]:
     return sorted(ids)
 
 
+def files_of(table: Table, count: int) -> list[DataFile]:
+    return [
+        DataFile(
+            file_path=f"{table.location}/data/{uuid.uuid4()}.parquet",
+            record_count=1,
+            file_size_in_bytes=1000,
+            spec_id=0,
+            partition=(),
+        )
+        for _ in range(count)
+    ]
+
+
+def append_files(table: Table, files: list[DataFile]) -> None:
+    append = AppendFiles(data_files=tuple(files))
+    commit_action(table.catalog, table.loaded, table.io, append)
+
+
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the paths of the manifests in which commits search or of which they read entries."""
     paths: list[str] = []
-    has_path, read_entries = SnapshotStep._has_path, SnapshotStep._read_entries
+    find_entries, read_entries = SnapshotStep._find_entries, SnapshotStep._read_entries
 
-    def search(step: SnapshotStep, manifest: ManifestFile, *args: Any) -> bool:
+    def find(step: SnapshotStep, metadata: Any, manifest: ManifestFile, *args: Any) -> Any:
         paths.append(manifest.manifest_path)
-        return has_path(step, manifest, *args)
+        return find_entries(step, metadata, manifest, *args)
 
     def read(step: SnapshotStep, metadata: Any, manifest: ManifestFile, *args: Any) -> Any:
         paths.append(manifest.manifest_path)
         return read_entries(step, metadata, manifest, *args)
 
-    monkeypatch.setattr(SnapshotStep, "_has_path", search)
+    monkeypatch.setattr(SnapshotStep, "_find_entries", find)
     monkeypatch.setattr(SnapshotStep, "_read_entries", read)
     return paths
 
@@ -124,6 +143,32 @@ def test_a_compaction_searches_only_its_manifests(mode: str, searched: list[str]
         counts.append(len(set(searched)))
         assert ids_of(table) == [i for i in range(2 * manifests) if i != 1]
     assert counts[0] == counts[1]
+
+
+def test_a_rewritten_manifest_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each commit that rewrites a large manifest would merge the small ones again."""
+    table = table_of(0, "copy-on-write", **{"commit.manifest-merge.enabled": "true"})
+    many = files_of(table, 1000)
+    append_files(table, many)
+    [large] = manifests_of(table)
+    target = {"commit.manifest.target-size-bytes": str(large.manifest_length * 11 // 10)}
+    table.refresh().update_properties().set(target).commit()
+    for _ in range(3):
+        append_files(table, files_of(table, 1))
+    sizes = [m.manifest_length for m in manifests_of(table)]
+    assert len(sizes) == 4
+    assert sum(sizes) > large.manifest_length * 11 // 10
+    merged: list[int] = []
+
+    def merging(group: Sequence[ManifestFile], *arguments: Any) -> Any:
+        merged.append(len(group))
+        return merged_manifest(group, *arguments)
+
+    monkeypatch.setattr(commit_snapshot, "merged_manifest", merging)
+    removal = RemoveFiles(data_paths=frozenset([many[0].file_path]))
+    commit_action(table.catalog, table.loaded, table.io, OverwriteFiles(removal=removal))
+    assert merged == []
+    assert len(manifests_of(table)) == 4
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])

@@ -1,0 +1,144 @@
+"""Writes a manifest again without some files, and copies the blocks of entries that stay.
+
+Specification, "Manifest Entry Fields". A rewritten manifest has the files of another, EXISTING with
+the values that they inherited, and the removed files, DELETED. Entries that are written like this
+already stay as they are: once a manifest was rewritten, the next time costs one block of some
+entries, and not an object for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.formats.avro.avro import AVRO_CODECS, parse_avro, with_changes
+from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.spec.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    EntryStatus,
+    ManifestContent,
+    ManifestFile,
+    summarise_partitions,
+    with_counts,
+)
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.encryption.encrypted_io import decrypted, stored_file
+from iceberg_pyspark.storage.files.file_io import FileIO
+
+_SEQUENCE_NUMBERS = (3, 4)
+_FIRST_ROW_ID = 142
+
+
+def rewrite_manifest(
+    file_io: FileIO,
+    location: str,
+    old: ManifestFile,
+    removed: Set[tuple[str, int | None]],
+    *,
+    partition_type: StructType,
+    format_version: int,
+    snapshot_id: int,
+    codec: str,
+) -> ManifestFile | None:
+    """Write the live entries of a manifest; `removed` are paths and content offsets of files.
+
+    Returns None, and writes nothing, if the manifest is of another version or codec.
+    """
+    if not 2 <= format_version <= 3:
+        return None
+    data = decrypted(file_io, old.key_metadata).read_bytes(old.manifest_path)
+    avro = parse_avro(data, old.manifest_path)
+    has_row_ids = format_version >= 3 and old.content is ManifestContent.DATA
+    needed = {*_SEQUENCE_NUMBERS, *([_FIRST_ROW_ID] if has_row_ids else [])}
+    if (
+        avro.metadata.get("format-version") != str(format_version)
+        or avro.codec != AVRO_CODECS.get(codec.lower())
+        or not needed <= avro.written_types.keys()
+        or avro.null_field_ids
+    ):
+        return None
+    entries = read_entries(file_io, old, partition_type, drop_deleted=False)
+    status = _numpy(entries["status"])
+    is_live = status != EntryStatus.DELETED
+    goes = _is_removed(entries, removed) & is_live
+    stays = is_live & ~goes
+    numbers = {
+        name: entries[name].to_pylist()
+        for name in ("snapshot_id", "sequence_number", "file_sequence_number", "first_row_id")
+    }
+
+    def change(row: int, record: dict[str, Any]) -> Mapping[str, Any] | None:
+        if not is_live[row]:
+            return None
+        record |= {
+            "_0": int(EntryStatus.DELETED if goes[row] else EntryStatus.EXISTING),
+            "_1": snapshot_id if goes[row] else numbers["snapshot_id"][row],
+            "_3": numbers["sequence_number"][row],
+            "_4": numbers["file_sequence_number"][row],
+        }
+        if has_row_ids:
+            record["_2"][f"_{_FIRST_ROW_ID}"] = numbers["first_row_id"][row]
+        return record
+
+    is_same = stays & _is_written(entries, old)
+    new = with_changes(avro, is_same.tolist(), change)
+    with file_io.open_output(location) as stream:
+        stream.write(new)
+    length, key_metadata = stored_file(stream, len(new))
+    rows = _numpy(entries["record_count"])
+    least = pc.min(entries["sequence_number"].filter(pa.array(stays))).as_py()
+    partition = entries["partition"].filter(pa.array(is_live)).combine_chunks()
+    parts = [part.to_pylist() for part in partition.flatten()]
+    manifest = ManifestFile(
+        manifest_path=location,
+        manifest_length=length,
+        key_metadata=key_metadata,
+        partition_spec_id=old.partition_spec_id,
+        content=old.content,
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER,
+        min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if least is None else least,
+        added_snapshot_id=snapshot_id,
+        partitions=summarise_partitions(
+            partition_type, zip(*parts, strict=True) if parts else [()] * len(partition)
+        ),
+    )
+    masks = {EntryStatus.ADDED: is_live & False, EntryStatus.EXISTING: stays}
+    masks[EntryStatus.DELETED] = goes
+    return with_counts(
+        manifest,
+        {s: int(mask.sum()) for s, mask in masks.items()},
+        {s: int(rows[mask].sum()) for s, mask in masks.items()},
+    )
+
+
+def _is_removed(entries: pa.Table, removed: Set[tuple[str, int | None]]) -> Any:
+    paths = pa.array({path for path, _ in removed}, pa.string())
+    mask = _numpy(pc.is_in(entries["file_path"], value_set=paths)).copy()
+    for row in np.flatnonzero(mask):
+        path, offset = (entries[name][int(row)].as_py() for name in ("file_path", "content_offset"))
+        mask[row] = (path, offset) in removed
+    return mask
+
+
+def _is_written(entries: pa.Table, old: ManifestFile) -> Any:
+    """Return which entries are EXISTING and surely inherit nothing.
+
+    An inherited snapshot id is the manifest's own, and inherited row ids begin with the manifest's.
+    """
+    written = _numpy(entries["status"]) == EntryStatus.EXISTING
+    ids = entries["snapshot_id"]
+    if old.sequence_number == 0 or old.added_snapshot_id is None:
+        return written & False
+    written &= _numpy(pc.fill_null(pc.not_equal(ids, old.added_snapshot_id), False))
+    if old.content is ManifestContent.DATA and old.first_row_id is not None:
+        written &= _numpy(pc.fill_null(pc.less(entries["first_row_id"], old.first_row_id), False))
+    return written
+
+
+def _numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[Any]]:
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return np.asarray(values.to_numpy(zero_copy_only=False))
