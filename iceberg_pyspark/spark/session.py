@@ -68,11 +68,11 @@ def install(spark: SparkSession) -> IcebergSession:
 
 def _begin(bridge: jvm.Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
     """Install Iceberg in a session."""
-    # This comes first, because sessions that Spark makes from this one copy its settings.
+    # These come first: the session may begin as soon as Iceberg is installed.
     hide_secrets(bridge)
     with _first_and_last:
-        bridge.install()
         bridge.set_request_handler(_handle)
+        bridge.install()
         say_our_errors_first()
     prepare_worker_python(bridge.spark)
     return IcebergSession(bridge.spark, bridge, catalogs=catalogs)

@@ -88,6 +88,41 @@ def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way:
     assert is_native(WAYS[way](first), path)
 
 
+def has_state(spark: SparkSession) -> bool:
+    """Return whether Spark has built the session's state: catalogs, parser, analyzer and others."""
+    field = spark._jsparkSession.getClass().getDeclaredField("sessionState")
+    field.setAccessible(True)
+    return field.get(spark._jsparkSession) is not None
+
+
+def test_a_session_that_is_not_built_yet_is_built_with_iceberg(lake: IcebergSession) -> None:
+    plain = lake.spark.newSession()
+    install(plain).uninstall()
+    for first in ("parser", "plan", "settings"):
+        created = by_the_jvm(plain)
+        session = install(created)
+        assert not has_state(created)
+        assert install(created) is session
+        if first == "settings":
+            created.conf.set(REDACTION, "of_mine")
+        configured(created, lake.spark)
+        if first == "parser":
+            name = f"built_{time.time_ns()}"
+            created.sql(f"alter table made.db.t create branch {name}")
+        assert created.sql("select count(*) from made.db.t").collect() == [(10,)]
+        hidden = str(created.conf.get(REDACTION))
+        assert SPARK_KEYS_REGEX in hidden
+        assert ("of_mine" in hidden) == (first == "settings")
+        assert rules(created) == 1
+        session.uninstall()
+        assert rules(created) == 0
+    unused = by_the_jvm(plain)
+    install(unused).uninstall()
+    with pytest.raises(PySparkException):
+        unused.sql("alter table made.db.t create branch no_parser")
+    assert rules(unused) == 0
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("way", WAYS)
 def test_secrets_are_hidden_where_nobody_installed(lake: IcebergSession, way: str) -> None:

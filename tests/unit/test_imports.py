@@ -76,6 +76,8 @@ def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
         "catalogs.sql",
     )
     assert modules.isdisjoint(f"{PACKAGE.name}.{part}" for part in rarely_needed)
+    # each takes a millisecond of every process
+    assert len([m for m in modules if m.startswith(f"{PACKAGE.name}.")]) <= 400
 
 
 @pytest.mark.parametrize("first", ["pyspark.java_gateway", "iceberg_pyspark"])

@@ -121,10 +121,8 @@ class Bridge:
         return f"{property_of('java.version')} ({property_of('java.vendor')})"
 
     def hide_in_settings(self, patterns: Mapping[str, str]) -> None:
-        """Add a pattern to each of these settings, in the session and in sessions made from it."""
-        self._java.instance("IcebergPyRedaction").hideInSettings(
-            self._java.session, json.dumps(dict(patterns))
-        )
+        """Let sessions with Iceberg begin with a pattern added to each of these settings."""
+        self._java.instance("IcebergPyRedaction").hideInSettings(json.dumps(dict(patterns)))
 
     def hide_in_events(self, pattern: str) -> str | None:
         """Hide matches of a pattern in Spark's events and environment page; return why it failed,
@@ -170,13 +168,16 @@ class Bridge:
         from it.
 
         Features that the release lacks are left out; parts that are already installed are not added
-        twice.
+        twice. A session that Spark has only begun to build gets the parts when it builds them.
         """
         session, parser = self._java.session, None
+        if self.has(SQL_EXTENSIONS):
+            parser = self._java.instance("IcebergPyParsers").builder()
+        if self.has(NEW_SESSIONS) and self._plans.installLater(session, parser):
+            return
         self._plans.install(session)
         if self.has(SQL_EXTENSIONS):
             self._java.instance("IcebergPyParsers").inject(session)
-            parser = self._java.instance("IcebergPyParsers").builder()
         if self.has(NEW_SESSIONS):
             self._plans.installExtensions(session, parser)
 

@@ -43,7 +43,8 @@ public class IcebergPyInternals {
       if (name.equals("python_source")) pickledBy(pythonSource().getType());
       if (name.equals("event_log_settings")) eventLogSettings();
       if (name.equals("sized_rows")) placeOfStatistics(sizedRows());
-      if (name.equals("open_catalogs") && session != null) openCatalogs(session);
+      if (name.equals("open_catalogs"))
+        mapsOf(org.apache.spark.sql.connector.catalog.CatalogManager.class);
       if (name.equals("column_default"))
         defaultText(org.apache.spark.sql.connector.catalog.ColumnDefaultValue.class);
       if (name.equals("schema_evolution")) schemaEvolution();
@@ -68,11 +69,12 @@ public class IcebergPyInternals {
       if (name.equals("changelog")) classNamed(CHANGELOG);
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
-        analysisRules(session == null ? (Class) Analyzer.class
-                                      : ((org.apache.spark.sql.classic.SparkSession) session)
-                                            .sessionState()
-                                            .analyzer()
-                                            .getClass())
+        analysisRules(session == null || !hasState(session)
+                ? (Class) Analyzer.class
+                : ((org.apache.spark.sql.classic.SparkSession) session)
+                      .sessionState()
+                      .analyzer()
+                      .getClass())
             .setAccessible(true);
         copyOf(new SparkSessionExtensions());
       }
@@ -208,6 +210,17 @@ public class IcebergPyInternals {
   }
   private static Field sessionExtensions() throws ReflectiveOperationException {
     return field(org.apache.spark.sql.classic.SparkSession.class, "extensions");
+  }
+  /** Return whether a session may have built its state, which it does when it is first needed. */
+  static boolean hasState(Object session) {
+    try {
+      Field field = field(org.apache.spark.sql.classic.SparkSession.class, "sessionState");
+      field.setAccessible(true);
+      return field.get(session) != null;
+    } catch (ReflectiveOperationException e) {
+      // a release that keeps it elsewhere: Iceberg is then installed in what it has built
+      return true;
+    }
   }
   /** Set the rules that an analyzer applies after Spark has resolved a plan. */
   static void setAnalysisRules(Analyzer analyzer, scala.collection.immutable.Seq rules)
@@ -359,18 +372,25 @@ public class IcebergPyInternals {
     Object manager =
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
     List catalogs = new ArrayList();
-    for (Class c = manager.getClass(); c != null; c = c.getSuperclass()) {
+    List maps = mapsOf(manager.getClass());
+    for (int i = 0; i < maps.size(); i++)
+      catalogs.add(CollectionConverters.asJava(
+          (scala.collection.mutable.Map) ((Field) maps.get(i)).get(manager)));
+    return catalogs;
+  }
+  private static List mapsOf(Class manager) throws ReflectiveOperationException {
+    List maps = new ArrayList();
+    for (Class c = manager; c != null; c = c.getSuperclass()) {
       Field[] fields = c.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {
         if (!scala.collection.mutable.Map.class.isAssignableFrom(fields[i].getType())) continue;
         fields[i].setAccessible(true);
-        catalogs.add(
-            CollectionConverters.asJava((scala.collection.mutable.Map) fields[i].get(manager)));
+        maps.add(fields[i]);
       }
     }
-    if (catalogs.isEmpty())
-      throw new NoSuchFieldException(manager.getClass().getName() + " holds no map of catalogs");
-    return catalogs;
+    if (maps.isEmpty())
+      throw new NoSuchFieldException(manager.getName() + " holds no map of catalogs");
+    return maps;
   }
 
   // ---- views: a class that describes Spark's views, with more fields in newer releases

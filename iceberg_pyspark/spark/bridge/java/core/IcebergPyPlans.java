@@ -55,6 +55,12 @@ public class IcebergPyPlans {
   public void uninstall(Object session) {
     IcebergPySessions.end((org.apache.spark.sql.classic.SparkSession) session);
   }
+  /** Install it in a session and its copies when they begin: see `IcebergPySessions`. */
+  public boolean installLater(Object session, scala.Function2 parser)
+      throws ReflectiveOperationException {
+    return IcebergPySessions.beginLater(
+        (org.apache.spark.sql.classic.SparkSession) session, parser);
+  }
   /** Install it in the session's later copies too, with our parser before theirs. */
   public void installExtensions(Object session, scala.Function2 parser)
       throws ReflectiveOperationException {

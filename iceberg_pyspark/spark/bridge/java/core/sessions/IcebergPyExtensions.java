@@ -27,7 +27,7 @@ class IcebergPyExtensions {
       if (parser != null) ours.injectParser(parser);
       OURS.put(ours, before);
       IcebergPyInternals.setExtensions(session, ours);
-      setAnalysisRules(session, true);
+      if (IcebergPyInternals.hasState(session)) setAnalysisRules(session, true);
     }
   }
   static void remove(SparkSession session) throws ReflectiveOperationException {
@@ -35,7 +35,7 @@ class IcebergPyExtensions {
       Object before = OURS.get(session.extensions());
       if (before == null) return;
       IcebergPyInternals.setExtensions(session, (SparkSessionExtensions) before);
-      setAnalysisRules(session, false);
+      if (IcebergPyInternals.hasState(session)) setAnalysisRules(session, false);
     }
   }
 

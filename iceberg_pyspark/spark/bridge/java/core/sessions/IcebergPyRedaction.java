@@ -12,11 +12,10 @@ import org.apache.spark.sql.classic.SparkSession;
 public class IcebergPyRedaction {
   private static volatile Map patterns = new HashMap();
 
-  /** Set the redaction settings of a session and its copies so that they hide these patterns. */
-  public void hideInSettings(Object session, String json)
+  /** Set the patterns that the redaction settings of sessions with Iceberg hide, too. */
+  public void hideInSettings(String json)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     patterns = (Map) IcebergPyBridge.JSON.readValue(json, Map.class);
-    hideIn((SparkSession) session);
   }
   static void hideIn(SparkSession session) {
     Iterator all = patterns.entrySet().iterator();

@@ -79,11 +79,26 @@ class IcebergPySessions {
     return ((SparkSession) session).sparkContext().isStopped();
   }
 
+  /**
+   * Let a session that has not built its state, which takes a third of a second, build it with
+   * Iceberg: see `inherit`. Return whether that is so.
+   */
+  static boolean beginLater(SparkSession session, scala.Function2 parser)
+      throws ReflectiveOperationException {
+    // Spark builds the state under this lock
+    synchronized (session) {
+      if (IcebergPyInternals.hasState(session)) return false;
+      IcebergPyExtensions.inject(session, parser);
+      handleOf(session).installed = Boolean.TRUE;
+      return true;
+    }
+  }
   /** Install Iceberg's planning of our tables in a session. */
   static void begin(SparkSession session) {
     IcebergPySessionHandle handle = handleOf(session);
     synchronized (handle) {
       handle.installed = Boolean.TRUE;
+      IcebergPyRedaction.hideIn(session);
       ExperimentalMethods methods = session.experimental();
       if (has(methods)) return;
       methods.extraOptimizations_$eq(
@@ -103,14 +118,16 @@ class IcebergPySessions {
       methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
     }
   }
-  /** Install Iceberg in a clone of a session with Iceberg, unless it was removed from the clone. */
+  /**
+   * Install Iceberg in a session that builds its state with our extensions, or in a clone of one,
+   * unless it was removed.
+   */
   static void inherit(SparkSession session) {
     IcebergPySessionHandle handle = handleOf(session);
     synchronized (handle) {
-      if (IcebergPyBridge.callback == null || handle.installed != null) return;
+      if (IcebergPyBridge.callback == null || Boolean.FALSE.equals(handle.installed)) return;
       begin(session);
     }
-    IcebergPyRedaction.hideIn(session);
   }
   private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
     List remaining = new ArrayList();
