@@ -250,6 +250,7 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     one = lake.spark.newSession()
     same = at_once(THREADS, lambda _: install(one))
     assert len({id(session) for session in same}) == 1
+    assert one.sql("select 1").collect() == [(1,)]
     assert rules(one) == 1
     own = [configured(lake.spark.newSession(), lake.spark) for _ in range(THREADS)]
     actual = at_once(THREADS, lambda n: install(own[n]))

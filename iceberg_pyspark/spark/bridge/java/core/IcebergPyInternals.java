@@ -43,8 +43,7 @@ public class IcebergPyInternals {
       if (name.equals("python_source")) pickledBy(pythonSource().getType());
       if (name.equals("event_log_settings")) eventLogSettings();
       if (name.equals("sized_rows")) placeOfStatistics(sizedRows());
-      if (name.equals("open_catalogs"))
-        mapsOf(org.apache.spark.sql.connector.catalog.CatalogManager.class);
+      if (name.equals("open_catalogs")) mapsOf(catalogManager());
       if (name.equals("column_default"))
         defaultText(org.apache.spark.sql.connector.catalog.ColumnDefaultValue.class);
       if (name.equals("schema_evolution")) schemaEvolution();
@@ -377,6 +376,12 @@ public class IcebergPyInternals {
       catalogs.add(CollectionConverters.asJava(
           (scala.collection.mutable.Map) ((Field) maps.get(i)).get(manager)));
     return catalogs;
+  }
+  /** Return the class of the catalogs of a session, which since 4.2 has another name. */
+  private static Class catalogManager() throws ReflectiveOperationException {
+    Class manager = org.apache.spark.sql.connector.catalog.CatalogManager.class;
+    if (!manager.isInterface()) return manager;
+    return classNamed(manager.getPackageName() + ".DefaultCatalogManager");
   }
   private static List mapsOf(Class manager) throws ReflectiveOperationException {
     List maps = new ArrayList();
