@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
@@ -653,6 +654,11 @@ def test_spark_looks_for_no_nulls_where_no_row_has_one(session: IcebergSession) 
     joined = "select a.id, b.id from {0} a full join {0} b on a.v = b.id + 1 where a.g is null"
     ours = spark.sql(joined.format("planned.db.nulls"))
     assert spark_rows(ours.collect()) == plainly(session, joined.format("with_nulls"))[1]
+    spark.sql(
+        "create table planned.db.kept as select v from planned.db.nulls where v > 1 and g > 0"
+    )
+    for file in session.table("planned.db.kept").scan().plan_files():
+        assert pq.read_schema(file.file_path.removeprefix("file:")).field("v").nullable
     spark.sql("alter table planned.db.nulls add column later int")
     spark.sql("insert into planned.db.nulls values (100, 1, 100, 5)")
     ours = spark.sql(

@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.HadoopMapReduceCommitProtocol;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
@@ -38,10 +39,15 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   public Object apply() {
     SparkPlan plan = (SparkPlan) execution.executedPlan();
     List output = new ArrayList(CollectionConverters.asJava(plan.output()));
+    List analyzed = CollectionConverters.asJava(((LogicalPlan) execution.analyzed()).output());
     List partitions = new ArrayList();
-    for (int i = 0; i < output.size(); i++)
+    for (int i = 0; i < output.size(); i++) {
+      // that a scan has no null is no reason to write a column that must have none
+      boolean nullable = ((Attribute) analyzed.get(i)).nullable();
+      output.set(i, ((Attribute) output.get(i)).withNullability(nullable));
       if (partitionColumns.contains(((Attribute) output.get(i)).name()))
         partitions.add(output.get(i));
+    }
     scala.collection.immutable.Map optionMap = scala.collection.immutable.Map$.MODULE$.from(
         CollectionConverters.asScala(new HashMap(options)));
     scala.collection.immutable.Map none =
