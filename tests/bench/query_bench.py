@@ -64,6 +64,9 @@ _LINES: Mapping[str, str] = {
     "min, max, count by partition": (
         "SELECT day, min(id), max(id), count(*) FROM by_day GROUP BY day ORDER BY day"
     ),
+    "min, max, count of a filter that divides a file": (
+        "SELECT min(id), max(id), count(*) FROM by_day WHERE at >= TIMESTAMP '2024-02-20 12:00:00'"
+    ),
     "limit 10": "SELECT * FROM by_day LIMIT 10",
     "a filter that partitions prove": (
         "SELECT sum(l_quantity) FROM lineitem "

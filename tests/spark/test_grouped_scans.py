@@ -120,6 +120,19 @@ def tasks(session: IcebergSession, query: str) -> int:
     return session.spark.sql(query).rdd.getNumPartitions()
 
 
+def groups(session: IcebergSession, query: str) -> set[bool]:
+    """Return whether the scans of a query tell Spark of groups."""
+    result = session.spark.sql(query)._jdf.queryExecution().executedPlan().collectLeaves()
+    leaves = [result.apply(i) for i in range(result.size())]
+    scans = [leaf for leaf in leaves if leaf.getClass().getSimpleName() == "BatchScanExec"]
+    return {"Unknown" not in s.outputPartitioning().getClass().getName() for s in scans}
+
+
+BY_EXPRESSION = (
+    "select g + 1, count(*) from {} group by g + 1",
+    "select k, max(x) from (select g * 2 k, id x from {}) group by k",
+    "select a.id, b.id n from {} a join {} b on a.g + 1 = b.g + 1 and a.id = b.id",
+)
 OF_A_KEY = [
     "select k, max(x) from (select g k, id + 1 x from {} where id > 3) group by k",
     "select id, row_number() over (partition by g order by id) from {}",
@@ -140,6 +153,13 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
         make(session, f"use_{side}", f"{side}_plain", "partitioned by (g)")
     assert tasks(session, "select id + 1 from grouped.db.use_left where s <> 's1'") < 5
     assert tasks(session, "select g, id from grouped.db.use_left where g < 4") < 4
+    assert groups(session, "select g, sum(id) from grouped.db.use_left group by g") == {True}
+    for by_expression in BY_EXPRESSION:
+        query = by_expression.format(*2 * ["grouped.db.use_left"])
+        assert groups(session, query) == {False}, query
+        assert spark_rows(session.spark.sql(query).collect()) == plainly(
+            session.spark, by_expression.format(*2 * ["left_plain"])
+        )
     by_another = "select s, sum(id), min(g) from grouped.db.use_left group by s"
     assert exchanges(plan_of(session.spark.sql(by_another))) == 1
     for query in OF_A_KEY:

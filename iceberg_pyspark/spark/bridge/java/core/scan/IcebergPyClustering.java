@@ -29,15 +29,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 /**
  * Finds the columns by which a plan may need its rows clustered: the columns of groups, windows,
  * and joins with rows that may be grouped too. A scan that is grouped by other columns saves no
- * shuffle, but has more tasks, many of which a runtime filter leaves without a file.
+ * shuffle, but has more tasks, many of which a runtime filter leaves without a file. Spark shuffles
+ * rows for a group or a join by an expression of columns, whatever the scan's groups are.
  */
 class IcebergPyClustering {
   private final Set clusteringIds = new HashSet();
   /** The ids of columns by which rows may be grouped. */
   private final Set groupedIds = new HashSet();
-  /** Pairs of a column's id and the ids of the columns that it is computed from. */
+  /** Pairs of a column's id and the id of the column that it renames, in a set. */
   private final List equalColumns = new ArrayList();
-  /** The column ids of both sides of an equality in the condition of a join. */
+  /** The columns that the sides of an equality in a join's condition are; empty for expressions. */
   private final List equations = new ArrayList();
   /** Whether Spark can shuffle one side of a join into the groups of the other side. */
   private final boolean oneSided;
@@ -108,9 +109,7 @@ class IcebergPyClustering {
       Expression e = (Expression) all.get(i);
       if (!(e instanceof EqualTo || e instanceof EqualNullSafe)) continue;
       Set[] sides = new Set[2];
-      for (int side = 0; side < 2; side++)
-        sides[side] =
-            IcebergPyRule.ids(((Expression) (Object) e.children().apply(side)).references());
+      for (int side = 0; side < 2; side++) sides[side] = idOf(e.children().apply(side));
       equations.add(sides);
     }
   }
@@ -141,16 +140,19 @@ class IcebergPyClustering {
 
   private void references(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();
-    while (it.hasNext())
-      clusteringIds.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+    while (it.hasNext()) clusteringIds.addAll(idOf(it.next()));
+  }
+  /** Return the id of a column, in a set; an empty set for any other expression. */
+  private static Set idOf(Object e) {
+    return e instanceof Attribute ? Collections.singleton(((Attribute) e).exprId())
+                                  : Collections.emptySet();
   }
   private void names(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();
     while (it.hasNext()) {
       Object e = it.next();
       if (e instanceof Alias)
-        equalColumns.add(new Object[] {((NamedExpression) e).exprId(),
-            IcebergPyRule.ids(((Expression) (Object) ((Alias) e).child()).references())});
+        equalColumns.add(new Object[] {((NamedExpression) e).exprId(), idOf(((Alias) e).child())});
     }
   }
   private void columns(Union union) {
