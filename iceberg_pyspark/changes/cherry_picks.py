@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
 from iceberg_pyspark.changes.ref_changes import ancestors_of
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles, SnapshotAction
 from iceberg_pyspark.changes.summary import REPLACE_PARTITIONS
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from iceberg_pyspark.changes.manifest_changes import Match
+from iceberg_pyspark.changes.removals import Match
 from iceberg_pyspark.expressions.file_filters import compile_metrics_filter, compile_residual
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS

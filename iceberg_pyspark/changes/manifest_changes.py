@@ -16,6 +16,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from iceberg_pyspark.changes.removals import (
+    DeleteFileId,
+    Match,
+    Origin,
+    Removal,
+    RemoveAll,
+    RemoveFiles,
+    RemoveNothing,
+    RemovePartitions,
+    RemoveWhere,
+    delete_file_id,
+)
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -25,17 +37,14 @@ from iceberg_pyspark.spec.manifests import (
     ManifestEntry,
     ManifestFile,
 )
-from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
+from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 SnapshotOperation = Literal["append", "replace", "overwrite", "delete"]
-Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
 ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
 FindEntries: TypeAlias = Callable[[ManifestFile, Set[str]], Iterable[ManifestEntry]]
-DeleteFileId: TypeAlias = tuple[str, int | None]
-"""The path and content offset of a delete file: several deletion vectors share one Puffin file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,63 +132,6 @@ class SnapshotPlan:
     merge: bool = True
     replaces_partitions: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveNothing:
-    """A removal of no files."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveAll:
-    """A removal of all data files and delete files."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemovePartitions:
-    """A removal of all files of partitions, each a spec id and the tuple's `partition_key`."""
-
-    partitions: frozenset[tuple[int, PartitionKey]]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveWhere:
-    """A removal of data files whose rows all match; a partly matching file is an error.
-
-    `match` says which rows of a data file match; `description` is the filter as SQL.
-    """
-
-    match: Callable[[DataFile], Match]
-    description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The snapshot in which a plan found files, and all its manifests that list them."""
-
-    snapshot_id: int
-    manifest_paths: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveFiles:
-    """A removal of the listed files; a file that is not live is a `ConcurrentChangeError`.
-
-    The files are searched for in every manifest; with an `origin` only in its manifests, and in
-    those that its snapshot does not have.
-    """
-
-    data_paths: frozenset[str] = frozenset()
-    delete_files: frozenset[DeleteFileId] = frozenset()
-    origin: Origin | None = None
-
-
-Removal: TypeAlias = RemoveNothing | RemoveAll | RemovePartitions | RemoveWhere | RemoveFiles
-
-
-def delete_file_id(f: DataFile) -> DeleteFileId:
-    """Return the identity of a delete file or deletion vector: its path and content offset."""
-    return (f.file_path, f.content_offset)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.changes.manifest_changes import (
-    DeleteFileId,
     NewManifest,
     SnapshotBase,
     SnapshotPlan,
     as_existing,
     chunks_of_size,
-    delete_file_id,
     plan_merge,
 )
+from iceberg_pyspark.changes.removals import DeleteFileId, delete_file_id
 from iceberg_pyspark.spec.content_entries import (
     ContentStatus,
     LeafEntry,

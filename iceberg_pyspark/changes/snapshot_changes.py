@@ -13,23 +13,25 @@ from typing import TypeAlias
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks, check_conflicts
 from iceberg_pyspark.changes.manifest_changes import (
-    DeleteFileId,
     FilteredManifests,
+    RewriteManifests,
+    SnapshotBase,
+    SnapshotOperation,
+    SnapshotPlan,
+    added_manifests,
+    filter_manifests,
+    may_list,
+    plan_manifest_rewrite,
+)
+from iceberg_pyspark.changes.removals import (
+    DeleteFileId,
     Origin,
     Removal,
     RemoveAll,
     RemoveFiles,
     RemoveNothing,
     RemovePartitions,
-    RewriteManifests,
-    SnapshotBase,
-    SnapshotOperation,
-    SnapshotPlan,
-    added_manifests,
     delete_file_id,
-    filter_manifests,
-    may_list,
-    plan_manifest_rewrite,
 )
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile

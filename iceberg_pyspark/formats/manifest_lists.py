@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
-from iceberg_pyspark.formats.avro.avro import damage_error, parsed_schema, read_avro, write_avro
+from iceberg_pyspark.formats.avro.avro import parsed_schema, read_avro, write_avro
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache, memory_limit, too_large
 from iceberg_pyspark.formats.manifest_reader import read_manifest_header
 from iceberg_pyspark.formats.roots.root_manifests import read_root_manifest

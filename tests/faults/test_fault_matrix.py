@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.changes.manifest_changes import RemoveAll
 from iceberg_pyspark.changes.new_table import NewTable, new_table_metadata, replace_table
+from iceberg_pyspark.changes.removals import RemoveAll
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.sql_text.schema_text import parse_schema
 from iceberg_pyspark.table.commits.commit import (

@@ -27,8 +27,8 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.changes.file_filter import compile_may_match
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
 from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     OverwriteFiles,

@@ -22,7 +22,7 @@ from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import delete_file_id
+from iceberg_pyspark.changes.removals import delete_file_id
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors

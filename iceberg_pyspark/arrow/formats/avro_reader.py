@@ -20,7 +20,8 @@ from iceberg_pyspark.arrow.formats.data_file_formats import (
 )
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.formats.avro.avro import damage_error, stream_records
+from iceberg_pyspark.formats.avro.avro import stream_records
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 
 _BATCH_RECORDS = 8_192
 

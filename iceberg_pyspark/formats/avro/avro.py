@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 import fastavro
 
-from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.formats.avro.avro_blocks import (
     Block,
     Cost,
@@ -30,6 +30,7 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     plain_blocks,
     python_cost,
 )
+from iceberg_pyspark.formats.avro.renamed_schemas import SchemaRenamer, damage_error
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
 from iceberg_pyspark.storage.encryption.encrypted_io import stored_file
@@ -39,8 +40,6 @@ _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
 _SYNC = bytes(_SYNC_SIZE)
 _MAX_BATCH = 4096
-_MAX_DEPTH = 50
-_MAX_TYPES = 50_000
 _BATCH_BYTES = 32 << 20
 """The memory that a list of records may take, unless a single block of records takes more."""
 
@@ -132,11 +131,6 @@ class AvroPart:
     data: bytes
 
 
-def damage_error(location: str, why: str) -> InvalidMetadataError:
-    """Return the error for an Avro file that breaks its format."""
-    return InvalidMetadataError(f"{location}: damaged Avro file: {why}")
-
-
 def read_avro(file_io: FileIO, location: str) -> AvroFile:
     """Read, check and normalise an Avro file."""
     return parse_avro(file_io.read_bytes(location), location)
@@ -158,7 +152,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
     offset += _SYNC_SIZE
     if len(sync) < _SYNC_SIZE or "avro.schema" not in raw_metadata:
         raise damage_error(location, "the header is cut short or has no avro.schema")
-    renamer = _SchemaRenamer(location)
+    renamer = SchemaRenamer(location)
     schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
     check_codec(codec, location)
@@ -225,135 +219,6 @@ def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryv
     return blocks
 
 
-class _SchemaRenamer:
-    """Renames the fields of a schema to `_<field id>` and writes out each use of a named type.
-
-    Logical types are removed, except decimal: `spec/values.py` represents values as days,
-    microseconds and bytes. Records without fields and fields of type null are removed too: they
-    take no bytes, and some decoders refuse them.
-    """
-
-    def __init__(self, location: str) -> None:
-        self.null_field_ids: set[int] = set()
-        self.written_types: dict[int, Any] = {}
-        self._location = location
-        self._definitions: dict[str, Any] = {}
-        self._open: set[str] = set()
-        self._count = 0
-        self.type_count = 0
-
-    def rename_record(self, schema: Any) -> dict[str, Any]:
-        """Return the renamed schema of a file's records."""
-        renamed_schema = self.rename(schema, 0)
-        if not isinstance(renamed_schema, dict) or renamed_schema.get("type") != "record":
-            raise damage_error(self._location, "its schema is not a record with fields")
-        if not _takes_bytes(renamed_schema):
-            raise damage_error(self._location, "its records take no bytes")
-        return renamed_schema
-
-    def rename(self, schema: Any, depth: int) -> Any:
-        """Return the renamed schema, or None for a record that takes no bytes."""
-        if depth > _MAX_DEPTH:
-            raise damage_error(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
-        self.type_count += 1
-        if self.type_count > _MAX_TYPES:
-            # a named type that is used twice at every depth would expand beyond any memory
-            raise damage_error(self._location, f"its schema has more than {_MAX_TYPES:,} types")
-        match schema:
-            case str() if schema in _PRIMITIVES:
-                return schema
-            case str() if schema in self._definitions and schema not in self._open:
-                return self.rename(self._definitions[schema], depth + 1)
-            case list():
-                branches = [self.rename(branch, depth + 1) for branch in schema]
-                if None in branches and all(b in (None, "null") for b in branches):
-                    # BigQuery writes such partitions; only the number of the branch takes bytes
-                    return "long"
-                if None in branches:
-                    raise damage_error(
-                        self._location, "its schema has a union with an empty record"
-                    )
-                return branches
-            case {"type": "record", "name": str(name), "fields": list(fields)}:
-                return self._record(name, fields, schema, depth)
-            case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
-                self._definitions[name] = schema
-                attributes = {}
-                if schema.get("logicalType") == "decimal":
-                    logical = ("logicalType", "precision", "scale")
-                    attributes = {k: schema[k] for k in logical if k in schema}
-                return {"type": "fixed", "name": self._name(), "size": size, **attributes}
-            case {"type": "array", "items": items}:
-                renamed_schema = self.rename(items, depth + 1)
-                if not _takes_bytes(renamed_schema):
-                    # otherwise a length in the data would decide how much memory is allocated
-                    raise damage_error(
-                        self._location, "its schema has a list of items without bytes"
-                    )
-                return {"type": "array", "items": renamed_schema}
-            case {"type": "map", "values": values}:
-                return {"type": "map", "values": self.rename(values, depth + 1)}
-            case {"type": "bytes", "logicalType": "decimal"}:
-                attributes = {k: schema[k] for k in ("precision", "scale") if k in schema}
-                return {"type": "bytes", "logicalType": "decimal", **attributes}
-            case {"type": inner} if inner != schema:
-                return self.rename(inner, depth + 1)
-            case _:
-                raise damage_error(self._location, f"its schema has the type {str(schema)[:80]}")
-
-    def _record(self, name: str, fields: list[Any], schema: Any, depth: int) -> Any:
-        if name in self._open:
-            raise damage_error(self._location, f"its schema is recursive in '{name}'")
-        self._open.add(name)
-        self._definitions[name] = schema
-        record_name = self._name()
-        out: dict[str, Any] = {}
-        for i, f in enumerate(fields):
-            if not isinstance(f, dict) or "type" not in f:
-                raise damage_error(self._location, f"field {i} of '{name}' has no type")
-            field_id = f.get("field-id")
-            field_name = f"_{field_id}" if isinstance(field_id, int) else f"x{i}"
-            renamed_schema = self.rename(f["type"], depth + 1)
-            if isinstance(f["type"], list) and renamed_schema == "long":
-                field_name = f"x{i}"
-            if field_name in out:
-                raise damage_error(self._location, f"field id {field_id} is twice in '{name}'")
-            if isinstance(field_id, int):
-                self.written_types[field_id] = self._spelled_out(f["type"])
-            if renamed_schema == "null" and isinstance(field_id, int):
-                self.null_field_ids.add(field_id)
-            elif renamed_schema is not None and renamed_schema != "null":
-                out[field_name] = {"name": field_name, "type": renamed_schema}
-        self._open.discard(name)
-        if not out:
-            return None
-        return {"type": "record", "name": record_name, "fields": list(out.values())}
-
-    def _spelled_out(self, schema: Any) -> Any:
-        """Return the type, with its name or the names of its branches replaced by definitions."""
-        if isinstance(schema, list):
-            return [self._spelled_out(branch) for branch in schema if not isinstance(branch, list)]
-        return self._definitions.get(schema, schema) if isinstance(schema, str) else schema
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"t{self._count}"
-
-
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-
-
-def _takes_bytes(schema: Any) -> bool:
-    """Return whether every value of a renamed schema is at least one byte long."""
-    match schema:
-        case None | "null":
-            return False
-        case {"type": "record", "fields": fields}:
-            return any(_takes_bytes(f["type"]) for f in fields)
-        case _:
-            return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroStream:
     """An open file of rows: its original schema, and its records, which can be read once.
@@ -376,7 +241,7 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
         # the sync marker is the end of the header, where fastavro stops reading
         stream.seek(stream.tell() - _SYNC_SIZE)
         sync = stream.read(_SYNC_SIZE)
-        renamed_schema = _SchemaRenamer(location).rename_record(schema)
+        renamed_schema = SchemaRenamer(location).rename_record(schema)
     except IcebergError:
         raise
     except Exception as e:  # a decoder fails in any way on damaged bytes

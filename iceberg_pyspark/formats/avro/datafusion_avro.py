@@ -13,8 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from iceberg_pyspark.formats.avro.avro import AvroFile, AvroPart, damage_error
+from iceberg_pyspark.formats.avro.avro import AvroFile, AvroPart
 from iceberg_pyspark.formats.avro.avro_blocks import arrow_cost
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.encoding.decoded_files import COLUMN_BYTES, memory_limit, too_large
 
 _BUILDING = 4

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from iceberg_pyspark.formats.avro.avro import AvroFile, damage_error, parse_avro
+from iceberg_pyspark.formats.avro.avro import AvroFile, parse_avro
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.encoding.decoded_files import COLUMN_BYTES, memory_limit, too_large
 from iceberg_pyspark.spec.avro_schemas import primitive_type
 from iceberg_pyspark.spec.types import Type

@@ -21,7 +21,7 @@ from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.changes.manifest_changes import RemoveAll
+from iceberg_pyspark.changes.removals import RemoveAll
 from iceberg_pyspark.changes.schema_changes import SchemaChanges
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError

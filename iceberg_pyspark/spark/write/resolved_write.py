@@ -30,10 +30,9 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import WAP_ENABLED, check_set_properties
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import CommitStep
+from iceberg_pyspark.table.commits.commit import CommitStep, snapshot_to_build_on
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.commits.new_data import data_format, partition_spec, write_context_of
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io

@@ -47,6 +47,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
 )
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import check_commit_properties
 from iceberg_pyspark.storage.files.syncs import finish_syncs, syncs_together
@@ -129,6 +130,31 @@ class MetadataStep(CommitStep):
     def is_in(self, metadata: TableMetadata) -> bool:
         """Return False: metadata does not tell which writer changed it."""
         return False
+
+
+class LateSnapshotStep:
+    """A `CommitStep` whose `changes` create another step if a snapshot is needed."""
+
+    _snapshot_step: CommitStep | None = None
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """See `CommitStep`."""
+        return self._snapshot_step is not None and self._snapshot_step.is_in(metadata)
+
+    def after_failed_attempt(self, proof: Refused) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.after_failed_attempt(proof)
+
+    def after_refusal(self, proof: NotCommitted) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.after_refusal(proof)
+
+    def after_commit(self, metadata: TableMetadata) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.after_commit(metadata)
 
 
 def commit_steps(
@@ -285,6 +311,27 @@ def _table_after_refusal(
     for step in steps:
         step.after_failed_attempt(refusal)
     return newest.value
+
+
+def snapshot_to_build_on(
+    metadata: TableMetadata, branch: str, *, creates_branch: bool = False
+) -> Snapshot | None:
+    """Return the snapshot that a commit to a branch builds on, or None if there is none yet.
+
+    Raises `NoSuchSnapshotError` for a missing branch, unless the commit creates it, and
+    `InvalidRequestError` for a tag.
+    """
+    ref = metadata.refs.get(branch)
+    if ref is None and (branch == MAIN or creates_branch):
+        # The new branch has main's rows, so its totals continue from main's; in Java they start at
+        # 0.
+        return metadata.current_snapshot
+    snapshot = metadata.ref_snapshot(branch)
+    if ref is not None and ref.type == "tag":
+        raise InvalidRequestError(
+            f"table {metadata.location}: '{branch}' is a tag; commits go to branches"
+        )
+    return snapshot
 
 
 def builds_on(metadata: TableMetadata, before: TableMetadata, branch: str) -> bool:

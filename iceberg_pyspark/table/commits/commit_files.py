@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks, FileTest, IsolationLevel
 from iceberg_pyspark.changes.file_filter import compile_file_match, compile_may_match
-from iceberg_pyspark.changes.manifest_changes import RemoveAll, RemoveWhere
+from iceberg_pyspark.changes.removals import RemoveAll, RemoveWhere
 from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     OverwriteFiles,

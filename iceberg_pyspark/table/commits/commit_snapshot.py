@@ -26,13 +26,13 @@ from iceberg_pyspark.changes.changes import (
 from iceberg_pyspark.changes.compatibility import check_manifests
 from iceberg_pyspark.changes.manifest_changes import (
     NewManifest,
-    RemoveAll,
     SnapshotBase,
     SnapshotPlan,
     merged_manifest,
     plan_merge,
 )
 from iceberg_pyspark.changes.outcomes import NeverSent, NotCommitted, Refused
+from iceberg_pyspark.changes.removals import RemoveAll
 from iceberg_pyspark.changes.snapshot_changes import (
     DeleteFiles,
     OverwriteFiles,
@@ -63,7 +63,7 @@ from iceberg_pyspark.spec.encryption import TABLE_KEY_ID, manifest_list_key
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef, snapshot_id_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import (
     MANIFEST_COMPRESSION,
@@ -76,7 +76,7 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
-from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.commit import Clock, snapshot_to_build_on
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_root import RootWriter, removed_from_leaves
 from iceberg_pyspark.table.commits.partition_types import (
@@ -533,52 +533,6 @@ class SnapshotStep:
             },
             properties={**self._options.snapshot_properties, **own},
         )
-
-
-class LateSnapshotStep:
-    """A `CommitStep` whose `changes` create a `SnapshotStep` if a snapshot is needed."""
-
-    _snapshot_step: SnapshotStep | None = None
-
-    def is_in(self, metadata: TableMetadata) -> bool:
-        """See `CommitStep`."""
-        return self._snapshot_step is not None and self._snapshot_step.is_in(metadata)
-
-    def after_failed_attempt(self, proof: Refused) -> None:
-        """See `CommitStep`."""
-        if self._snapshot_step is not None:
-            self._snapshot_step.after_failed_attempt(proof)
-
-    def after_refusal(self, proof: NotCommitted) -> None:
-        """See `CommitStep`."""
-        if self._snapshot_step is not None:
-            self._snapshot_step.after_refusal(proof)
-
-    def after_commit(self, metadata: TableMetadata) -> None:
-        """See `CommitStep`."""
-        if self._snapshot_step is not None:
-            self._snapshot_step.after_commit(metadata)
-
-
-def snapshot_to_build_on(
-    metadata: TableMetadata, branch: str, *, creates_branch: bool = False
-) -> Snapshot | None:
-    """Return the snapshot that a commit to a branch builds on, or None if there is none yet.
-
-    Raises `NoSuchSnapshotError` for a missing branch, unless the commit creates it, and
-    `InvalidRequestError` for a tag.
-    """
-    ref = metadata.refs.get(branch)
-    if ref is None and (branch == MAIN or creates_branch):
-        # The new branch has main's rows, so its totals continue from main's; in Java they start at
-        # 0.
-        return metadata.current_snapshot
-    snapshot = metadata.ref_snapshot(branch)
-    if ref is not None and ref.type == "tag":
-        raise InvalidRequestError(
-            f"table {metadata.location}: '{branch}' is a tag; commits go to branches"
-        )
-    return snapshot
 
 
 def _alike(new_manifest: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:

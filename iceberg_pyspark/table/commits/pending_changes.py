@@ -53,9 +53,15 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.cherry_pick import CherryPickStep
-from iceberg_pyspark.table.commits.commit import Clock, CommitStep, MetadataStep, with_changes
+from iceberg_pyspark.table.commits.commit import (
+    Clock,
+    CommitStep,
+    LateSnapshotStep,
+    MetadataStep,
+    with_changes,
+)
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.commit_snapshot import LateSnapshotStep, SnapshotStep
+from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 
 
 class CreateBranchStep(LateSnapshotStep):

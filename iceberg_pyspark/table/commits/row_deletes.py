@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import fetch_vectors, is_only_of, read_deleted_rows
 from iceberg_pyspark.arrow.write.position_delete_writer import write_position_deletes
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId, Origin
+from iceberg_pyspark.changes.removals import DeleteFileId, Origin
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.locations import data_file_name, location_provider
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors

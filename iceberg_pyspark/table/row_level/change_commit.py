@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles, RemoveNothing
+from iceberg_pyspark.changes.removals import RemoveFiles, RemoveNothing
 from iceberg_pyspark.changes.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.table_metadata import TableMetadata

@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.commits.commit import snapshot_to_build_on
 from iceberg_pyspark.table.commits.new_data import write_context_of
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table

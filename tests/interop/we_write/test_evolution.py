@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.spec.types import (
     IntegerType,

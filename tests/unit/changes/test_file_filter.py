@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from iceberg_pyspark.changes.file_filter import compile_file_match, compile_may_match
-from iceberg_pyspark.changes.manifest_changes import Match
 from iceberg_pyspark.changes.new_table import new_table_metadata
+from iceberg_pyspark.changes.removals import Match
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import And, LiteralPredicate, Predicate
 from iceberg_pyspark.spec.manifests import DataFile, FileContent

@@ -28,7 +28,7 @@ from iceberg_pyspark.arrow.arrow_schemas import stored_arrow_schema, to_arrow_sc
 from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.formats import manifest_columns
 from iceberg_pyspark.spark.native_read.columns import native_columns

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
-from iceberg_pyspark.formats.avro.avro import AvroFile, damage_error, read_avro, with_other_records
+from iceberg_pyspark.formats.avro.avro import AvroFile, read_avro, with_other_records
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_files.open_manifest import open_manifest
 from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetManifest, field_id_of

@@ -17,7 +17,7 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.changes.removals import DeleteFileId, delete_file_id
 from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId
+from iceberg_pyspark.changes.removals import DeleteFileId
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.property_types import (

@@ -24,8 +24,8 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.changes import Changes
 from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId
 from iceberg_pyspark.changes.outcomes import after_commit
+from iceberg_pyspark.changes.removals import DeleteFileId
 from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     CommitConflictError,
@@ -42,10 +42,9 @@ from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.commits.commit import MetadataStep
+from iceberg_pyspark.table.commits.commit import MetadataStep, snapshot_to_build_on
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
 from iceberg_pyspark.table.commits.new_data import partition_spec, write_context_of
 from iceberg_pyspark.table.commits.row_deletes import origin_of

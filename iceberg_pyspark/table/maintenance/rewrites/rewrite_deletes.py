@@ -19,8 +19,8 @@ from iceberg_pyspark.arrow.read.position_deletes import bitmap_of, read_deleted_
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks, TouchedFile
-from iceberg_pyspark.changes.manifest_changes import DeleteFileId, delete_file_id
 from iceberg_pyspark.changes.outcomes import NeverSent
+from iceberg_pyspark.changes.removals import DeleteFileId, delete_file_id
 from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles, delete_file_id
 from iceberg_pyspark.changes.ref_changes import create_ref
+from iceberg_pyspark.changes.removals import RemoveFiles, delete_file_id
 from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     DeleteFiles,

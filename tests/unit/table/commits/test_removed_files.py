@@ -11,7 +11,8 @@ import pytest
 
 import iceberg_pyspark
 from iceberg_pyspark import Table
-from iceberg_pyspark.changes.manifest_changes import Origin, RemoveFiles, merged_manifest
+from iceberg_pyspark.changes.manifest_changes import merged_manifest
+from iceberg_pyspark.changes.removals import Origin, RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import (
     AppendFiles,
     DeleteFiles,

@@ -11,9 +11,9 @@ import pytest
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
 from iceberg_pyspark.changes.outcomes import Outcome
 from iceberg_pyspark.changes.property_changes import PropertyChanges
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
 from iceberg_pyspark.errors import CommitStateUnknownError, ConcurrentChangeError
 from iceberg_pyspark.spec.manifests import DataFile

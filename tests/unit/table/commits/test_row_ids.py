@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.changes.changes import UpgradeFormatVersion
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
 from iceberg_pyspark.changes.ref_changes import create_ref
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import (
     DeleteFiles,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.manifest_changes import RemoveFiles
+from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.formats.manifest_reader import read_partition_types
