@@ -6,6 +6,7 @@ itself.
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -19,6 +20,8 @@ def import_while_java_starts(gateway: Any) -> None:
 
     def start_and_import(*arguments: Any, **named: Any) -> Any:
         process = start(*arguments, **named)
+        if "iceberg_pyspark.auto" in sys.modules:  # most of its processes may not use Iceberg
+            return process
         # not in a thread: pyspark's modules import each other, which only one thread can do safely
         with suppress(Exception):  # `install` imports the same and raises the error
             import_module("iceberg_pyspark.spark.session")

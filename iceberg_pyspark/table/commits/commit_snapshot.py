@@ -264,15 +264,19 @@ class SnapshotStep:
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> Iterable[ManifestEntry]:
+        new_manifest = self._planned_manifests.get(manifest.manifest_path)
+        if new_manifest is not None:
+            return new_manifest.entries
+        type_ = self._partition_type(metadata, manifest, parent)
         entries = self._own_entries(manifest)
         if entries is not None:
             return entries
-        type_ = self._partition_type(metadata, manifest, parent)
         return read_manifest_entries(self._io, manifest, type_)
 
     def _partition_type(
         self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> StructType:
+        """Return the type of a manifest's partitions; raise an error if it cannot be rewritten."""
         action = self._action
         removes_all = isinstance(action, OverwriteFiles | DeleteFiles) and isinstance(
             action.removal, RemoveAll
@@ -300,14 +304,17 @@ class SnapshotStep:
     ) -> Iterable[ManifestEntry]:
         own = self._own_entries(manifest)
         if own is not None:
-            files = ((e, e.data_file) for e in own if e.is_live)
-            return [e for e, f in files if paths & {f.file_path, f.referenced_data_file}]
+            live = ((e, e.data_file) for e in own if e.is_live)
+            found = [e for e, f in live if paths & {f.file_path, f.referenced_data_file}]
+            if found and manifest.manifest_path not in self._planned_manifests:
+                self._partition_type(metadata, manifest, parent)
+            return found
         is_sought = entries_with(read_live_paths(self._io, manifest), paths)
         if not pc.any(is_sought).as_py():
             return []
         type_ = self._partition_type(metadata, manifest, parent)
-        live = read_entries(self._io, manifest, type_, metrics="all")
-        return entries_of(live.filter(is_sought))
+        entries = read_entries(self._io, manifest, type_, metrics="all")
+        return entries_of(entries.filter(is_sought))
 
     def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
         """Return the entries of a manifest that this process wrote, or None if it may be another's.
