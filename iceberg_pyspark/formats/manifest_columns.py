@@ -56,7 +56,7 @@ Metrics = Collection[int] | Literal["all"]
 _DATA_FILE = 2
 _PARTITION = 102
 _CACHE_BYTES = 64 * 1024 * 1024
-_PLAIN_BYTES = 256 * 1024
+_PLAIN_BYTES = 1024 * 1024
 """A decoded manifest that takes more memory is kept compressed, to about a tenth."""
 _DECODED_MANIFESTS: DecodedCache[pa.Table | pa.Buffer] = DecodedCache(
     _CACHE_BYTES, lambda kept: int(kept.nbytes if isinstance(kept, pa.Table) else kept.size)

@@ -67,6 +67,7 @@ def test_a_plan_unpacks_only_what_its_filter_needs(
         unpacked.append(entries.column_names)
         return entries
 
+    monkeypatch.setattr(manifest_columns, "_PLAIN_BYTES", 0)
     monkeypatch.setattr(manifest_columns, "_packed", packing)
     monkeypatch.setattr(manifest_columns, "_unpacked", unpacking)
     assert len(list(table.scan("id < 25").plan_files())) == 3
