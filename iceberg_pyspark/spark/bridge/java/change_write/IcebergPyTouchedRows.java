@@ -8,7 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * The positions of changed rows by data file, and the number of rows of each operation. A row has
  * its operation, file and position in three columns from `first` on; the operations are those of
- * table/row_level/change_task.py. Executors have the classes of this folder, but no others of ours.
+ * table/row_level/change_task.py.
  */
 class IcebergPyTouchedRows {
   static final int COLUMNS = 3;
@@ -49,7 +49,7 @@ class IcebergPyTouchedRows {
     return touched;
   }
 
-  /** Return all as JSON, a `TouchedPositions` of bridge/row_level_plans.py. */
+  /** Return all as JSON, a `TouchedPositions` of bridge/spark_writes.py. */
   String describe() throws IOException {
     Map all = new HashMap();
     all.put("counts", counts);

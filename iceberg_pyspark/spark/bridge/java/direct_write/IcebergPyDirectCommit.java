@@ -11,8 +11,7 @@ import org.apache.spark.internal.io.FileCommitProtocol;
  * Leaves the files of a write where tasks put them, because a rename in an object store is a copy,
  * and a file is visible there only when it is complete. Each attempt of a task has its own file
  * names, and the successful attempt sends its names with its message; an Iceberg commit adds these
- * files to the table. Executors have this class and `IcebergPyDirectNames`, but no other class of
- * ours.
+ * files to the table.
  */
 public class IcebergPyDirectCommit extends FileCommitProtocol implements Serializable {
   private final String folder;

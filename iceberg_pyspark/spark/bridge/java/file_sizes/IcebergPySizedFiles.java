@@ -16,8 +16,7 @@ import org.apache.hadoop.util.functional.FutureIO;
 /**
  * Files of an object store whose sizes are in their paths, so that a reader need not query the
  * store for the size of each file that it opens. `s3a-sized://bucket/size=9/folder/file` is the
- * file `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have the classes of
- * this folder, and no other class of ours.
+ * file `s3a://bucket/folder/file` of 9 bytes. Files can only be read.
  */
 public class IcebergPySizedFiles extends FileSystem {
   private static final String SCHEME_END = "-sized";
