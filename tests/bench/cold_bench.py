@@ -1,9 +1,10 @@
 """A new process compared with the JVM connector: its start, and the first of each statement.
 
-`python -m tests.bench.cold_bench [--runs 5]`. Each side runs in a process of its own, in turns, on
+`python -m tests.bench.cold_bench [--runs 3]`. Each side runs in a process of its own, in turns, on
 its own table of 1,000 rows (`cold_steps.py`). Ours runs with the compiled classes that an earlier
-process has kept, and once more with empty caches. The CPU seconds are those of all processes; they
-compare where other work on the machine makes times differ.
+process has kept, and once more with empty caches. Both run also with an archive of the classes that
+an earlier process of the same side has loaded (class data sharing of the JVM). The CPU seconds are
+those of all processes; they compare where other work on the machine makes times differ.
 """
 
 from __future__ import annotations
@@ -23,26 +24,30 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from tests.bench.cold_steps import START, STATEMENTS
-from tests.bench.races import RUNS
 from tests.support.oracle import oracle_jars
 from tests.support.spark_sessions import spark_environment
 
 WHOLE = "whole process"
+ARCHIVED = " archived"
 LIMITS = {WHOLE: 0.85}
 MAX_OF_STEPS = 1.0
 MAX_OVER_SPARK = 0.3
 MAX_OF_EMPTY_CACHES = 1.0
+RUNS = 3
 Steps = Mapping[str, tuple[float, float, Mapping[str, float]]]
 
 
-def run_side(side: str, scratch: Path, cache: Path) -> Steps:
+def run_side(side: str, scratch: Path, cache: Path, java_option: str = "") -> Steps:
     """Run one side in a new process; return its steps with the whole process as the last."""
+    environment = {**spark_environment(), "XDG_CACHE_HOME": str(cache)}
+    if java_option:
+        environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {java_option} pyspark-shell"
     folder = scratch / "warehouse"
     jars = [str(oracle_jars()[0])] if side == "jvm" else []
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.cold_steps", side, str(folder), *jars],
-        env={**spark_environment(), "XDG_CACHE_HOME": str(cache)},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -58,27 +63,44 @@ def run_side(side: str, scratch: Path, cache: Path) -> Steps:
 
 def compare(runs: int = RUNS) -> list[TextTable]:
     """Measure everything and return the tables to print."""
-    sides: dict[str, list[Steps]] = {"ours": [], "jvm": [], "spark": [], "empty": []}
+    sides: dict[str, list[Steps]] = {
+        **{side: [] for side in ("ours", "jvm", "spark", "empty")},
+        **{f"{side}{ARCHIVED}": [] for side in ("ours", "jvm")},
+    }
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         scratch = Path(folder)
         run_side("ours", scratch, scratch / "kept")
+        for side in ("ours", "jvm"):
+            # The JVM writes the archive when it ends; the process is waited for until then.
+            option = f"-XX:ArchiveClassesAtExit={scratch / side}.jsa"
+            run_side(side, scratch, scratch / "kept", option)
         turns = list(sides)
         for run in range(runs):
             turns.reverse()
             for side in turns:
                 cache = scratch / (f"empty{run}" if side == "empty" else "kept")
-                program = "ours" if side == "empty" else side
-                sides[side].append(run_side(program, scratch, cache))
+                program = "ours" if side == "empty" else side.removesuffix(ARCHIVED)
+                archive = f"-XX:SharedArchiveFile={scratch / program}.jsa"
+                option = archive if side.endswith(ARCHIVED) else ""
+                sides[side].append(run_side(program, scratch, cache, option))
         stages = run_side("stages", scratch, scratch / "kept")
-    return [_steps(sides, runs), _over_spark(sides), _stages(stages)]
+    title = f"the first of each statement in a new process, 1,000 rows: medians of {runs}"
+    return [
+        _steps(title, sides["ours"], sides["jvm"]),
+        _steps(
+            "the same, both with an archive of their classes",
+            *(sides[f"{side}{ARCHIVED}"] for side in ("ours", "jvm")),
+        ),
+        _over_spark(sides),
+        _stages(stages),
+    ]
 
 
 def _median(steps: Sequence[Steps], name: str, number: int) -> float:
     return statistics.median(s[name][:2][number] for s in steps)
 
 
-def _steps(sides: Mapping[str, Sequence[Steps]], runs: int) -> TextTable:
-    title = f"the first of each statement in a new process, 1,000 rows: medians of {runs}"
+def _steps(title: str, of_ours: Sequence[Steps], of_jvm: Sequence[Steps]) -> TextTable:
     text = TextTable("step", title=title)
     columns = ("ours s", "JVM s", "ours/JVM", "ours CPU s", "JVM CPU s", "CPU ratio", "at most")
     for column in columns:
@@ -86,7 +108,7 @@ def _steps(sides: Mapping[str, Sequence[Steps]], runs: int) -> TextTable:
     for name in (START, *STATEMENTS, WHOLE):
         cells = []
         for number in (0, 1):
-            ours, jvm = (_median(sides[side], name, number) for side in ("ours", "jvm"))
+            ours, jvm = (_median(steps, name, number) for steps in (of_ours, of_jvm))
             cells += [f"{ours:.2f}", f"{jvm:.2f}", f"{ours / jvm:.2f}" if jvm else ""]
         text.add_row(name, *cells, f"{LIMITS.get(name, MAX_OF_STEPS)}")
     return text
@@ -99,6 +121,7 @@ def _over_spark(sides: Mapping[str, Sequence[Steps]]) -> TextTable:
         ("the connector's start, over Spark's own", START, "jvm", "spark", None),
         ("empty caches, over kept classes, whole process", WHOLE, "empty", "ours", None),
         ("empty caches, over kept classes, start", START, "empty", "ours", MAX_OF_EMPTY_CACHES),
+        ("an archive of classes, whole process", WHOLE, f"ours{ARCHIVED}", "ours", None),
     ):
         numbers = [_median(sides[more], name, i) - _median(sides[less], name, i) for i in (0, 1)]
         text.add_row(what, *(f"{n:.2f}" for n in numbers), "" if limit is None else f"{limit}")
