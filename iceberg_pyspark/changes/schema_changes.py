@@ -8,7 +8,7 @@ list, use the name of the list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -50,15 +50,16 @@ EditFields = Callable[[tuple[types.NestedField, ...]], tuple[types.NestedField, 
 class SchemaChanges:
     """Changes of the current schema of `metadata`; each method refuses an invalid change."""
 
+    _whole: Schema
+    _is_edited: bool
+    _columns: dict[int, types.NestedField]
+    _id_by_name: dict[str, int]
+
     def __init__(
         self, metadata: TableMetadata, *, allow_incompatible_changes: bool = False
     ) -> None:
         self._metadata = metadata
-        self._whole = metadata.current_schema
-        # top-level columns by id, in order, and their ids by name, while they are edited one by one
-        self._columns: dict[int, types.NestedField] = {}
-        self._id_by_name: dict[str, int] = {}
-        self._is_edited = False
+        self._take(metadata.current_schema)
         self._last_column_id = metadata.last_column_id
         self._allow_incompatible = allow_incompatible_changes
 
@@ -74,18 +75,21 @@ class SchemaChanges:
             self._is_edited = False
         return self._whole
 
+    def _take(self: Self, schema: Schema) -> Self:
+        self._whole, self._is_edited = schema, False
+        # top-level columns, in order: one change may edit thousands of them one by one
+        self._columns = {f.field_id: f for f in schema.fields}
+        self._id_by_name = {f.name: f.field_id for f in schema.fields}
+        return self
+
     def _find(self, name: str) -> types.NestedField:
-        """Return a field by its full name; this takes little time for many columns one by one."""
-        if not self._columns:
-            self._columns = {f.field_id: f for f in self._schema.fields}
-            self._id_by_name = {f.name: f.field_id for f in self._schema.fields}
+        """Return a field by its full name."""
         f = self._columns.get(self._id_by_name.get(name, -1))
         return f if f is not None and self._is_alone(f) else self._schema.find(name)
 
     def _is_alone(self, f: types.NestedField) -> bool:
         """Return whether a found column can change without any other field or name."""
-        is_primitive = isinstance(f.type, types.PrimitiveType)
-        return is_primitive and f.field_id in self._columns and "." not in f.name
+        return f.field_id in self._columns and _is_simple(f)
 
     def add_column(
         self: Self,
@@ -125,8 +129,7 @@ class SchemaChanges:
                 "have no value for it; give a default, or make the column optional"
             )
         parent_id = None if parent is None else self._struct_of(parent)
-        siblings = self._siblings(parent_id)
-        if name in [f.name for f in siblings]:
+        if self._sibling(parent_id, name) is not None:
             raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' already exists")
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
@@ -140,48 +143,43 @@ class SchemaChanges:
             initial_default=default,
             write_default=default,
         )
-        if parent_id is None and "." not in name and isinstance(fresh, types.PrimitiveType):
-            # one change may add thousands of columns: those before were checked already
-            check_schema(Schema(fields=(new_field,)), self._metadata.format_version)
-            return self._take(replace(self._schema, fields=(*siblings, new_field)))
+        if parent_id is None and _is_simple(new_field):
+            return self._edit_column(None, new_field)
         return self._edit_struct(parent_id, lambda fields: (*fields, new_field))
 
     def drop_column(self: Self, name: str) -> Self:
         """Drop a column; its field id is never used again."""
-        f = self._schema.find(name)
+        f = self._find(name)
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), types.ListType | types.MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and cannot be dropped")
         dropped_ids = {f.field_id, *(c.field_id for c in types.walk_fields(f.type))}
-        identifiers = dropped_ids.intersection(self._schema.identifier_field_ids)
+        identifiers = dropped_ids.intersection(self._whole.identifier_field_ids)
         if identifiers:
             raise InvalidRequestError(
                 f"'{self._schema.name_by_id[min(identifiers)]}' is an identifier field; "
                 "set other identifier fields before dropping it"
             )
+        if self._is_alone(f):
+            return self._edit_column(f, None)
         return self._edit_struct(
-            self._schema.parent_by_id.get(f.field_id),
+            self._parent(f.field_id),
             lambda fields: tuple(c for c in fields if c.field_id != f.field_id),
         )
 
     def rename_column(self: Self, name: str, new_name: str) -> Self:
         """Rename a column within its struct."""
         f = self._find(name)
-        if self._is_alone(f) and "." not in new_name:
-            if self._id_by_name.get(new_name, f.field_id) != f.field_id:
-                raise _taken(name, new_name)
-            return self._edit_column(f, replace(f, name=new_name))
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), types.ListType | types.MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and has no own name")
-        siblings = self._siblings(self._schema.parent_by_id.get(f.field_id))
-        if any(c.name == new_name and c.field_id != f.field_id for c in siblings):
-            raise _taken(name, new_name)
-        return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
+        if self._sibling(self._parent(f.field_id), new_name) not in (None, f):
+            raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
+        return self._edit_field(f, lambda c: replace(c, name=new_name))
 
     def update_type(self: Self, name: str, type_: GivenType) -> Self:
         """Promote a column to a wider type."""
-        f = self._schema.find(name)
+        f = self._find(name)
         new = _type(type_)
         if new == f.type:
             return self
@@ -192,6 +190,9 @@ class SchemaChanges:
                 f"promotion; add a column of type {new} and copy the values"
             )
         self._check_partition_values_stay(f, new)
+        if self._is_alone(f):
+            promoted = _with_promoted_defaults(replace(f, type=new), {f.field_id: f})
+            return self._edit_column(f, promoted)
         old = self._schema.field_by_id
         fields = _edit_field(self._schema.as_struct, f.field_id, lambda c: replace(c, type=new))
         struct = types.with_children(fields, lambda c: _with_promoted_defaults(c, old))
@@ -200,35 +201,32 @@ class SchemaChanges:
 
     def update_doc(self: Self, name: str, doc: str | None) -> Self:
         """Set or remove a column's documentation."""
-        f = self._find(name)
-        if self._is_alone(f):
-            return self._edit_column(f, replace(f, doc=doc))
-        return self._edit_field(f.field_id, lambda c: replace(c, doc=doc))
+        return self._edit_field(self._find(name), lambda c: replace(c, doc=doc))
 
     def update_default(self: Self, name: str, default: Any) -> Self:
         """Set the default for future rows (v3); the default for existing rows never changes."""
-        f = self._schema.find(name)
+        f = self._find(name)
         if f.required and default is None:
             raise InvalidRequestError(
                 f"the required column '{name}' cannot default to null; make it optional first"
             )
         default = default_from_literal(name, f.type, default)
-        return self._edit_field(f.field_id, lambda c: replace(c, write_default=default))
+        return self._edit_field(f, lambda c: replace(c, write_default=default))
 
     def make_optional(self: Self, name: str) -> Self:
         """Allow nulls in a column."""
-        f = self._schema.find(name)
+        f = self._find(name)
         self._refuse_map_key(f.field_id, name)
-        if f.field_id in self._schema.identifier_field_ids:
+        if f.field_id in self._whole.identifier_field_ids:
             raise InvalidRequestError(
                 f"'{name}' is an identifier field and must be required; set other identifier "
                 "fields first"
             )
-        return self._edit_field(f.field_id, lambda c: replace(c, required=False))
+        return self._edit_field(f, lambda c: replace(c, required=False))
 
     def require(self: Self, name: str) -> Self:
         """Forbid nulls in a column; needs `allow_incompatible_changes`."""
-        f = self._schema.find(name)
+        f = self._find(name)
         if f.required:
             return self
         if not self._allow_incompatible:
@@ -236,7 +234,7 @@ class SchemaChanges:
                 f"cannot make '{name}' required: existing rows may have nulls; allow incompatible "
                 "changes if you know that they have none"
             )
-        return self._edit_field(f.field_id, lambda c: replace(c, required=True))
+        return self._edit_field(f, lambda c: replace(c, required=True))
 
     def move_first(self: Self, name: str) -> Self:
         """Move a column before all others of its struct."""
@@ -287,17 +285,19 @@ class SchemaChanges:
         check_schema(schema, self._metadata.format_version)
         return self._take(schema)
 
-    def _take(self: Self, schema: Schema) -> Self:
-        self._whole, self._is_edited = schema, False
-        self._columns, self._id_by_name = {}, {}
-        return self
-
-    def _edit_column(self: Self, old: types.NestedField, new: types.NestedField) -> Self:
-        """Replace a top-level column of a primitive type; the others were checked already."""
-        check_schema(Schema(fields=(new,)), self._metadata.format_version)
-        del self._id_by_name[old.name]
-        self._id_by_name[new.name] = new.field_id
-        self._columns[new.field_id] = new
+    def _edit_column(
+        self: Self, old: types.NestedField | None, new: types.NestedField | None
+    ) -> Self:
+        """Add, replace or drop a column that is alone; the others were checked already."""
+        if new is not None:
+            check_schema(Schema(fields=(new,)), self._metadata.format_version)
+        if old is not None:
+            del self._id_by_name[old.name]
+        if new is not None:
+            self._id_by_name[new.name] = new.field_id
+            self._columns[new.field_id] = new
+        elif old is not None:
+            del self._columns[old.field_id]
         self._is_edited = True
         return self
 
@@ -323,19 +323,24 @@ class SchemaChanges:
         self._refuse_map_key(f.field_id, name)
         return f.field_id
 
-    def _siblings(self, parent_id: int | None) -> tuple[types.NestedField, ...]:
+    def _siblings(self, parent_id: int | None) -> Collection[types.NestedField]:
         if parent_id is None:
-            return self._schema.fields
+            return self._columns.values()
         type_ = self._schema.field_by_id[parent_id].type
         return type_.fields if isinstance(type_, types.StructType) else ()
 
-    def _container(self, field_id: int) -> types.Type:
-        parent_id = self._schema.parent_by_id.get(field_id)
-        return (
-            self._schema.as_struct
-            if parent_id is None
-            else self._schema.field_by_id[parent_id].type
-        )
+    def _sibling(self, parent_id: int | None, name: str) -> types.NestedField | None:
+        if parent_id is None:
+            return self._columns.get(self._id_by_name.get(name, -1))
+        return next((f for f in self._siblings(parent_id) if f.name == name), None)
+
+    def _parent(self, field_id: int) -> int | None:
+        return None if field_id in self._columns else self._schema.parent_by_id[field_id]
+
+    def _container(self, field_id: int) -> types.Type | None:
+        """Return the type that has a field; None: the field is a column of the table."""
+        parent_id = self._parent(field_id)
+        return None if parent_id is None else self._schema.field_by_id[parent_id].type
 
     def _refuse_map_key(self, field_id: int, name: str) -> None:
         at: int | None = field_id
@@ -343,7 +348,7 @@ class SchemaChanges:
             container = self._container(at)
             if isinstance(container, types.MapType) and container.key_id == at:
                 raise InvalidRequestError(f"'{name}' is part of a map's key, which never changes")
-            at = self._schema.parent_by_id.get(at)
+            at = self._parent(at)
 
     def _edit_struct(self: Self, parent_id: int | None, edit: EditFields) -> Self:
         if parent_id is None:
@@ -353,32 +358,39 @@ class SchemaChanges:
             assert isinstance(f.type, types.StructType)
             return replace(f, type=types.StructType(edit(f.type.fields)))
 
-        return self._edit_field(parent_id, edit_type)
+        return self._edit_field(self._schema.field_by_id[parent_id], edit_type)
 
     def _edit_field(
-        self: Self, field_id: int, edit: Callable[[types.NestedField], types.NestedField]
+        self: Self, f: types.NestedField, edit: Callable[[types.NestedField], types.NestedField]
     ) -> Self:
-        struct = _edit_field(self._schema.as_struct, field_id, edit)
+        new = edit(f)
+        if self._is_alone(f) and self._is_alone(new):
+            return self._edit_column(f, new)
+        struct = _edit_field(self._schema.as_struct, f.field_id, lambda _: new)
         assert isinstance(struct, types.StructType)
         return self._set(replace(self._schema, fields=struct.fields))
 
     def _move(self: Self, name: str, reference: str | None, offset: int) -> Self:
-        f = self._schema.find(name)
-        parent_id = self._schema.parent_by_id.get(f.field_id)
+        f = self._find(name)
+        parent_id = self._parent(f.field_id)
         self._refuse_map_key(f.field_id, name)
         others = [c for c in self._siblings(parent_id) if c.field_id != f.field_id]
         position = 0
         if reference is not None:
-            other = self._schema.find(reference)
+            other = self._find(reference)
             if other.field_id == f.field_id:
                 raise InvalidRequestError(f"cannot move '{name}' relative to itself")
-            if self._schema.parent_by_id.get(other.field_id) != parent_id:
+            if self._parent(other.field_id) != parent_id:
                 raise InvalidRequestError(
                     f"cannot move '{name}' to '{reference}': they are in different structs"
                 )
             position = [c.field_id for c in others].index(other.field_id) + offset
         siblings = (*others[:position], f, *others[position:])
-        return self._edit_struct(parent_id, lambda _: siblings)
+        if parent_id is not None:
+            return self._edit_struct(parent_id, lambda _: siblings)
+        self._columns = {c.field_id: c for c in siblings}
+        self._is_edited = True
+        return self
 
     def _check_partition_values_stay(self, f: types.NestedField, new: types.Type) -> None:
         """Raise `InvalidRequestError` if the promotion would change values of a partition field."""
@@ -397,14 +409,14 @@ class SchemaChanges:
         names = {f.name: _dotted_name(parent, f.name) for f in struct.fields}
         if not case_sensitive:
             names = {n: self._spelling(name) for n, name in names.items()}
-        existing = [f for f in struct.fields if names[f.name] in self._schema.id_by_name]
+        ids = self._schema.id_by_name
+        existing = [f for f in struct.fields if names[f.name] in ids]
+        new = [f for f in struct.fields if names[f.name] not in ids]
         # As in Java, new fields inside an existing column get their ids before new columns beside
         # it.
         for field in existing:
             self._union_field(field, names[field.name], case_sensitive)
-        for field in struct.fields:
-            if field in existing:
-                continue
+        for field in new:
             # existing rows have no value for the column, so it must be optional
             self._add(
                 parent,
@@ -417,13 +429,13 @@ class SchemaChanges:
 
     def _spelling(self, name: str) -> str:
         """Return a column's name as the schema has it, in any case; otherwise the name itself."""
-        if not any(n.lower() == name.lower() for n in self._schema.id_by_name):
+        if name.lower() not in self._schema.names_by_lower_name:
             return name
         field = self._schema.find(name, case_sensitive=False)
         return self._schema.name_by_id[field.field_id]
 
     def _union_field(self, new_field: types.NestedField, name: str, case_sensitive: bool) -> None:
-        field = self._schema.find(name)
+        field = self._find(name)
         if field.required and new_field.optional:
             self.make_optional(name)
         if new_field.doc is not None and new_field.doc != field.doc:
@@ -445,10 +457,6 @@ class SchemaChanges:
                     self.update_type(name, new)
             case old, new:
                 raise InvalidRequestError(f"'{name}' is {old} and cannot become {new}")
-
-
-def _taken(name: str, new_name: str) -> InvalidRequestError:
-    return InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
 
 
 _PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_000_000_000}
@@ -493,6 +501,10 @@ def _promote(value: Any, old: types.Type, new: types.Type) -> Any:
             return {i: _promote(v, *of_field[i]) for i, v in value.items()}
         case _:
             return value
+
+
+def _is_simple(f: types.NestedField) -> bool:
+    return isinstance(f.type, types.PrimitiveType) and "." not in f.name
 
 
 def _type(type_: GivenType) -> types.Type:

@@ -88,7 +88,8 @@ class Schema:
         return {name: field_id for field_id, name in self.name_by_id.items()}
 
     @cached_property
-    def _names_by_lower_name(self) -> Mapping[str, list[str]]:
+    def names_by_lower_name(self) -> Mapping[str, list[str]]:
+        """The full dotted names, by their form in lower case."""
         names: dict[str, list[str]] = {}
         for name in self.id_by_name:
             names.setdefault(name.lower(), []).append(name)
@@ -123,7 +124,7 @@ class Schema:
         """
         field_id = self.id_by_name.get(name)
         if case_sensitive is False or (case_sensitive is None and field_id is None):
-            matches = self._names_by_lower_name.get(name.lower(), [])
+            matches = self.names_by_lower_name.get(name.lower(), [])
             if len(matches) > 1:
                 raise InvalidRequestError(
                     f"column '{name}' is ambiguous: {' and '.join(map(repr, matches))} differ only "

@@ -42,6 +42,7 @@ from iceberg_pyspark.spec.name_mapping import name_mapping_of
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.pending_changes import UpdateSchema
 from tests.support.deleted_rows import delete_positions
 
 Action: TypeAlias = Callable[[], object]
@@ -283,40 +284,41 @@ def inspect_wide(size: int) -> Action:
     return lambda: table.inspect.files()
 
 
-def add_columns(size: int) -> Action:
-    table = new_table()
+def change_columns(
+    edit: Callable[[UpdateSchema, int], object], columns: Callable[[int], str] = wide_schema
+) -> Input:
+    """Return one change of a schema that edits each of its columns."""
 
-    def add() -> None:
-        change = table.update_schema()
-        for i in range(size):
-            change.add_column(f"c{i}", "long")
-        change.commit()
+    def make(size: int) -> Action:
+        table = new_table(columns(size))
 
-    return add
+        def change() -> None:
+            changes = table.update_schema(allow_incompatible_changes=True)
+            for i in range(size):
+                edit(changes, i)
+            changes.commit()
 
+        return change
 
-def rename_columns(size: int) -> Action:
-    table = new_table(wide_schema(size))
-
-    def rename() -> None:
-        change = table.update_schema()
-        for i in range(size):
-            change.rename_column(f"c{i}", f"d{i}")
-        change.commit()
-
-    return rename
+    return make
 
 
-def comment_columns(size: int) -> Action:
-    table = new_table(wide_schema(size))
+def required_columns(count: int) -> str:
+    return ", ".join(f"c{i} INT NOT NULL" for i in range(count))
 
-    def comment() -> None:
-        change = table.update_schema()
-        for i in range(size):
-            change.update_doc(f"c{i}", "a column")
-        change.commit()
 
-    return comment
+def drop_most(change: UpdateSchema, i: int) -> None:
+    if i:
+        change.drop_column(f"c{i}")
+
+
+def union_columns(first: int) -> Input:
+    def make(size: int) -> Action:
+        table = new_table(wide_schema(size))
+        other = new_table(", ".join(f"C{i} BIGINT" for i in range(first * size, 2 * size))).schema
+        return lambda: table.update_schema().union_by_name(other, case_sensitive=False).commit()
+
+    return make
 
 
 def deep_rows(depth: int) -> pa.Table:
@@ -551,9 +553,21 @@ OPERATIONS: Mapping[str, tuple[Input, int]] = {
     "columns: find by name": (find_by_name, 100),
     "columns: repr": (describe_wide, 40),
     "columns: files": (inspect_wide, 40),
-    "columns: add": (add_columns, 30),
-    "columns: rename": (rename_columns, 30),
-    "columns: comment": (comment_columns, 30),
+    "columns: add": (change_columns(lambda c, i: c.add_column(f"d{i}", "long")), 200),
+    "columns: drop": (change_columns(drop_most), 200),
+    "columns: rename": (change_columns(lambda c, i: c.rename_column(f"c{i}", f"d{i}")), 200),
+    "columns: comment": (change_columns(lambda c, i: c.update_doc(f"c{i}", "a column")), 200),
+    "columns: promote": (
+        change_columns(lambda c, i: c.update_type(f"c{i}", "long"), required_columns),
+        200,
+    ),
+    "columns: make optional": (
+        change_columns(lambda c, i: c.make_optional(f"c{i}"), required_columns),
+        200,
+    ),
+    "columns: require": (change_columns(lambda c, i: c.require(f"c{i}")), 200),
+    "columns: same names": (union_columns(0), 200),
+    "columns: new names": (union_columns(1), 200),
     "depth: append": (append_deep, 20),
     "depth: read": (read_deep, 20),
     "files: commit": (commit_files, 60),
