@@ -21,6 +21,7 @@ from iceberg_pyspark.arrow.arrow_schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
 from iceberg_pyspark.spark.bridge.call_arguments import ParquetRelation
+from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_FILE,
     CONSTANT_FIRST_ROW_ID,
@@ -33,7 +34,6 @@ from iceberg_pyspark.spark.native_read.columns import (
 )
 from iceberg_pyspark.spark.native_read.equality_joins import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spark.native_read.file_layout import sort_fields, sorted_by
-from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.reader_differences import Mask, Numbers
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.encryption import file_key
@@ -237,16 +237,17 @@ class Relations:
         return sorted_by(sort_fields(self.scan.metadata, self.sort_orders), names)
 
     def _filterable_columns(self, columns: NativeColumns) -> Mapping[str, str]:
-        """Return the read columns by which files can be skipped, with their names in the schema."""
+        """Return the read columns by which files can be skipped, with their names in the schema.
+
+        Spark has chosen among the columns of the scan that this relation replaces.
+        """
         table_schema = self.scan.context.schemas[0].as_struct
-        fields = {
-            f.field_id: table_schema.field(f.field_id)
-            for f in columns_for_skipping(self.scan.metadata)
-        }
         return {
-            columns.names[i]: f.name
-            for i, f in fields.items()
-            if f is not None and i in columns.names and columns.names[i] not in columns.constants
+            columns.names[f.field_id]: f.name
+            for f in table_schema.fields
+            if isinstance(f.type, COMPARED_TYPES)
+            and f.field_id in columns.names
+            and columns.names[f.field_id] not in columns.constants
         }
 
     def _verification(self) -> Mapping[str, str]:

@@ -44,6 +44,7 @@ from iceberg_pyspark.spark.bridge.protocol.table_messages import (
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.requests.scan_requests import (
     scan_aggregate,
+    scan_filter_columns,
     scan_plan,
     scan_runtime_filter,
     scan_statistics,
@@ -200,6 +201,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_rename, _of_catalogs(CatalogCallbacks.table_rename)),
         _row(Operations.scan_plan, scan_plan),
         _row(Operations.scan_runtime_filter, scan_runtime_filter),
+        _row(Operations.scan_filter_columns, scan_filter_columns),
         _row(Operations.scan_aggregate, scan_aggregate),
         _row(Operations.scan_statistics, scan_statistics),
         _row(Operations.stream_open, stream_open),

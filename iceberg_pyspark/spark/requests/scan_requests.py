@@ -23,10 +23,12 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Expression, Operator,
 from iceberg_pyspark.spark.bridge.protocol.scan_messages import (
     AggregateRows,
     ColumnValueStatistics,
+    FilterColumns,
     PlannedScan,
     RemainingFiles,
     ScanAggregate,
     ScanDefinition,
+    ScanFilterColumns,
     ScannedTable,
     ScanParts,
     ScanRuntimeFilter,
@@ -57,6 +59,7 @@ from iceberg_pyspark.spark.rows.spark_types import (
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import DoubleType, FloatType, NestedField
+from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.table.change_feed.change_stream import NET
 from iceberg_pyspark.table.change_feed.changelog_range import FORMS, check_row_ids, feed_columns
 from iceberg_pyspark.table.metadata_tables.changes_table import RAW, describing_columns
@@ -69,6 +72,7 @@ from iceberg_pyspark.table.reading.metadata_aggregates import (
 )
 from iceberg_pyspark.table.reading.stream_offsets import read_offset
 from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.whole_files import clustered_columns
 
 _log = get_logger(__name__)
 
@@ -77,6 +81,8 @@ T = TypeVar("T")
 
 _STAYS = PlannedScan()
 _ALL = RemainingFiles(locations=None)
+_filter_columns: LruMap[tuple[str, tuple[str, ...]], FilterColumns] = LruMap(256)
+"""The answers by the table's handle, which names its metadata, and by the columns."""
 
 
 def scan_plan(sessions: BridgeSessions, request: ScanParts) -> PlannedScan:
@@ -130,6 +136,26 @@ def scan_runtime_filter(sessions: BridgeSessions, request: ScanRuntimeFilter) ->
     except IcebergError as e:
         _log.info("run-time filters skip no files: %s", e)
         return _ALL
+
+
+def scan_filter_columns(sessions: BridgeSessions, request: ScanFilterColumns) -> FilterColumns:
+    """Return those of the columns by whose values most files can be skipped."""
+    assert request.table.handle is not None, "a relation of the data source compares no columns"
+    key = (request.table.handle, request.columns)
+    known = _filter_columns.get(key)
+    if known is not None:
+        return known
+    session, state = sessions.of_handle(request.table.session), sessions.state(key[0])
+    try:
+        scan = _whole_scan(session, state, spark_types.StructType(), request.table.locations)
+        schema = scan.context.schemas[0].as_struct
+        columns = clustered_columns(scan, [f for f in schema.fields if f.name in request.columns])
+    except IcebergError as e:
+        _log.info("bounds of table %s are not compared: %s", state.loaded_table.identifier, e)
+        return FilterColumns(columns=())
+    answer = FilterColumns(columns=tuple(c.name for c in columns))
+    _filter_columns.put(key, answer)
+    return answer
 
 
 def scan_statistics(sessions: BridgeSessions, request: ScanStatistics) -> TableStatistics:

@@ -33,6 +33,7 @@ from iceberg_pyspark.table.change_feed.changelog_range import FORMS, feed_column
 from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.reading.metadata_aggregates import distinct_counts
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
+from iceberg_pyspark.table.reading.whole_files import MIN_CLUSTERED_FILES, has_known_range
 from iceberg_pyspark.table.table_storage import table_io
 
 
@@ -91,9 +92,28 @@ def definition_of_snapshot(
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
         rows=_total(selected_snapshot, "records") or 0,
+        compared_columns=_compared_columns(definition, selected_snapshot),
         has_column_statistics=selected_snapshot.appends is None
         and bool(distinct_counts(metadata, snapshot)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
+    )
+
+
+_MAX_COMPARED_FILES = 10_000
+"""The bounds of a table with more files are not compared before each join."""
+
+
+def _compared_columns(
+    definition: TableDefinition, selected_snapshot: SelectedSnapshot
+) -> tuple[str, ...]:
+    """Return the columns whose bounds are worth to be compared, for filters at run time."""
+    files = _total(selected_snapshot, "data-files") if selected_snapshot.appends is None else None
+    if files is None or not MIN_CLUSTERED_FILES <= files <= _MAX_COMPARED_FILES:
+        return ()
+    return tuple(
+        f.name
+        for f in selected_snapshot.schema.fields
+        if has_known_range(f) and f.name not in definition.filter_columns
     )
 
 

@@ -8,7 +8,7 @@ Decides from the bounds in manifests whether files have different ranges of a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -73,6 +73,44 @@ def files_are_alike(scan: TableScan, column: NestedField) -> bool:
         return False
     common = greatest[0] - least[1]
     return common > _COMMON_PART * (greatest[1] - least[0])
+
+
+_PART_OF_A_FILE = 0.25
+MIN_CLUSTERED_FILES = 4
+"""Fewer files that have all values of a range have more than this part of it each."""
+
+
+def has_known_range(column: NestedField) -> bool:
+    """Return whether the bounds of a column of this type tell how much of a range a file has."""
+    return isinstance(column.type, _MEASURED_TYPES)
+
+
+def clustered_columns(scan: TableScan, columns: Iterable[NestedField]) -> list[NestedField]:
+    """Return the columns of which a file has, on average, a quarter of the range or less.
+
+    A filter by a few values then skips most files. A file without bounds counts as one with the
+    whole range.
+    """
+    columns = [c for c in columns if has_known_range(c)]
+    entries = [
+        planned_files.entries
+        for planned_files in scan.plan([c.field_id for c in columns], reads_columns=False).files()
+    ]
+    return [c for c in columns if _part_of_a_file(entries, c) <= _PART_OF_A_FILE]
+
+
+def _part_of_a_file(entries: Sequence[pa.Table], column: NestedField) -> float:
+    """Return the average part of the column's range that a file has."""
+    lower, upper = (
+        pa.chunked_array([_numbers(e, name, column) for e in entries], pa.float64())
+        for name in ("lower_bounds", "upper_bounds")
+    )
+    least, greatest = pc.min(lower).as_py(), pc.max(upper).as_py()
+    if least is None or greatest is None or least >= greatest:
+        return 1.0
+    parts = pc.divide(pc.subtract(upper, lower), greatest - least)
+    part: float = pc.mean(pc.fill_null(parts, 1.0)).as_py()
+    return part
 
 
 def _numbers(entries: pa.Table, metric: MetricMap, column: NestedField) -> pa.Array:

@@ -125,6 +125,9 @@ class Operations:
     scan_runtime_filter = BridgeOperation(
         "scan.runtime_filter", scan_messages.ScanRuntimeFilter, scan_messages.RemainingFiles
     )
+    scan_filter_columns = BridgeOperation(
+        "scan.filter_columns", scan_messages.ScanFilterColumns, scan_messages.FilterColumns
+    )
     scan_aggregate = BridgeOperation(
         "scan.aggregate", scan_messages.ScanAggregate, scan_messages.AggregateRows
     )

@@ -109,6 +109,19 @@ class RemainingFiles(Response, frozen=True, kw_only=True):
     locations: tuple[str, ...] | None
 
 
+class ScanFilterColumns(Request, frozen=True, kw_only=True):
+    """The request for those of these columns by whose values most files can be skipped."""
+
+    table: ScannedTable
+    columns: tuple[str, ...]
+
+
+class FilterColumns(Response, frozen=True, kw_only=True):
+    """The columns whose bounds differ from file to file."""
+
+    columns: tuple[str, ...]
+
+
 class AggregateFunction(Message, frozen=True, kw_only=True):
     """An aggregate: `rows` counts rows and has no column, `count` counts the values of a column."""
 

@@ -207,6 +207,9 @@ class TableDefinition(Response, frozen=True, kw_only=True):
     filter_columns: tuple[str, ...] = ()
     """The columns by which files can be skipped."""
 
+    compared_columns: tuple[str, ...] = ()
+    """Further columns, whose bounds tell whether files can be skipped by them."""
+
     accept_any_schema: bool = False
 
 

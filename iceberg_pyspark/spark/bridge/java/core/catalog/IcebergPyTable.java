@@ -116,6 +116,8 @@ public class IcebergPyTable
   }
   /** The columns whose values differ between files, by which Spark may filter at run time. */
   List filterColumns() { return definition.filterColumns(); }
+  /** Further columns, of which Python tells whether their values differ between files. */
+  List comparedColumns() { return definition.comparedColumns(); }
   /** Return the number of rows in the table's files, or 0 if it is unknown. */
   long rows() { return definition.rows(); }
   /** Return the statistics of columns by reference; Python is called only once. */

@@ -152,6 +152,10 @@ class IcebergPyRequests {
     return new IcebergPyRemainingFiles(IcebergPyBridge.call("scan.runtime_filter",
         IcebergPyBridge.arguments(new Object[] {"scan", scan, "filters", filters})));
   }
+  static IcebergPyFilterColumns scanFilterColumns(Map table, List columns) {
+    return new IcebergPyFilterColumns(IcebergPyBridge.call("scan.filter_columns",
+        IcebergPyBridge.arguments(new Object[] {"table", table, "columns", columns})));
+  }
   static IcebergPyAggregateRows scanAggregate(
       Map table, String columns, List groups, List aggregates, Map condition) {
     return new IcebergPyAggregateRows(IcebergPyBridge.call("scan.aggregate",

@@ -33,5 +33,6 @@ class IcebergPyTableDefinition {
     return items;
   }
   List filterColumns() { return (List) fields.get("filter_columns"); }
+  List comparedColumns() { return (List) fields.get("compared_columns"); }
   boolean acceptAnySchema() { return ((Boolean) fields.get("accept_any_schema")).booleanValue(); }
 }

@@ -27,6 +27,7 @@ public class IcebergPyScan
   private final StructType schema;
   /** The locations of the only data files to read; null for all. */
   final List files;
+  private NamedReference[] filterAttributes;
   IcebergPyScan(
       IcebergPyTable table, CaseInsensitiveStringMap options, StructType schema, List files) {
     this.table = table;
@@ -48,14 +49,24 @@ public class IcebergPyScan
             conf.getConfString(IcebergPyReadOptions.COLUMN_STATISTICS, "true"));
     return usesStatistics ? table.columnStatistics() : Collections.emptyMap();
   }
-  /** Return the columns that are read and whose values allow files to be skipped. */
-  public NamedReference[] filterAttributes() {
-    List skippable = table.filterColumns(), readColumns = Arrays.asList(schema.fieldNames()),
-         out = new ArrayList();
+  /**
+   * Return the columns that are read and whose values allow files to be skipped. Spark calls this
+   * for joins only, so only joins have bounds compared.
+   */
+  public synchronized NamedReference[] filterAttributes() {
+    if (filterAttributes != null) return filterAttributes;
+    List skippable = new ArrayList(table.filterColumns()),
+         compared = new ArrayList(table.comparedColumns()), out = new ArrayList();
+    skippable.retainAll(Arrays.asList(schema.fieldNames()));
+    compared.retainAll(Arrays.asList(schema.fieldNames()));
+    if (!compared.isEmpty())
+      skippable.addAll(IcebergPyRequests
+              .scanFilterColumns(IcebergPyRule.scannedTable(table.handle, null), compared)
+              .columns());
     for (int i = 0; i < skippable.size(); i++)
-      if (readColumns.contains(skippable.get(i)))
-        out.add(Expressions.column(IcebergPyBridge.quote((String) skippable.get(i))));
-    return (NamedReference[]) out.toArray(new NamedReference[0]);
+      out.add(Expressions.column(IcebergPyBridge.quote((String) skippable.get(i))));
+    filterAttributes = (NamedReference[]) out.toArray(new NamedReference[0]);
+    return filterAttributes;
   }
   /** Only joins of grouped tables gain from a task for each group, so groups need an option. */
   public Partitioning outputPartitioning() {
