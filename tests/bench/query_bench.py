@@ -18,17 +18,22 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from tests.bench.first_runs import race_first_runs, table_of_first_runs
 from tests.bench.native_bench import JVM
 from tests.bench.races import RUNS, Line, race
+from tests.bench.tpch_queries import SETTINGS, tpch_queries
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
-QUERIES = Path(__file__).with_name("tpch")
 MAX_OF_ALL = 0.95
 """The limit of the geometric mean of the 22 ratios."""
 MAX_OF_ONE = 1.1
 MAX_RATIO = 1.0
+FILES_IN_ORDER = 32
+FIRST_RUNS = 3
+"""Processes of each side for the first runs."""
+
 WARM_UPS = 3
 """Unmeasured runs before the measured runs of a query: the JVM still compiles the query's code, so
 the later contestant would be up to a tenth faster.
@@ -40,13 +45,6 @@ SHORT_WARM_UPS = 3 * SHORT_RUNS
 
 
 _PARTITIONED = {"lineitem": "months(l_shipdate)", "orders": "years(o_orderdate)"}
-_SETTINGS = {
-    # the settings with which users of the connector get joins without a shuffle
-    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-    "spark.sql.sources.v2.bucketing.enabled": "true",
-    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-}
 _LINES: Mapping[str, str] = {
     "run-time filter, identity": (
         "SELECT sum(f.x) FROM by_day f JOIN days d ON f.day = d.day WHERE d.name = 'd7'"
@@ -56,6 +54,9 @@ _LINES: Mapping[str, str] = {
     ),
     "run-time filter, bucket": (
         "SELECT sum(f.x) FROM by_bucket f JOIN ids d ON f.id = d.id WHERE d.name = 'i7'"
+    ),
+    "run-time filter, order of writes": (
+        "SELECT sum(f.x) FROM in_order f JOIN ids d ON f.id = d.id WHERE d.name = 'i7'"
     ),
     "join of equal buckets": (
         "SELECT count(*), sum(a.x + b.x) FROM by_bucket a JOIN by_bucket_too b ON a.id = b.id"
@@ -74,14 +75,6 @@ _LINES: Mapping[str, str] = {
     ),
 }
 _MERGE = "MERGE of equal buckets"
-
-
-def tpch_queries() -> Mapping[str, str]:
-    """Return the 22 TPC-H queries by name, with the parameters of TPC-H's validation run."""
-    return {
-        f"Q{int(path.stem[1:])}": path.read_text(encoding="utf-8")
-        for path in sorted(QUERIES.glob("q*.sql"))
-    }
 
 
 def make_tpch_tables(oracle: Oracle, scale: float) -> None:
@@ -110,6 +103,10 @@ def make_line_tables(oracle: Oracle, scale: float) -> None:
             f"CREATE TABLE java_hadoop.bench.{name} USING iceberg PARTITIONED BY ({by}) "
             "AS SELECT * FROM rows"
         )
+    ordered = oracle.spark.range(0, rows, 1, FILES_IN_ORDER)
+    ordered.selectExpr("id", "id % 1000 AS x", "uuid() AS filling").writeTo(
+        "java_hadoop.bench.in_order"
+    ).using("iceberg").create()
     for name, column, short in (("days", "day", "d"), ("times", "at", "t"), ("ids", "id", "i")):
         oracle.sql(
             f"CREATE TABLE java_hadoop.bench.{name} USING iceberg AS "
@@ -193,9 +190,10 @@ def compare(
 
     short = runs * SHORT_RUNS
     whole = all(is_selected(name) for name in tpch_queries())
-    lines = []
+    lines: list[Line] = []
+    first_runs: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
-        oracle = start_oracle(Path(scratch), {**JVM, **_SETTINGS})
+        oracle = start_oracle(Path(scratch), {**JVM, **SETTINGS})
         try:
             with native_lake(oracle):
                 oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
@@ -211,6 +209,8 @@ def compare(
                     for name, query in tpch_queries().items()
                     if is_selected(name)
                 ]
+                if whole:
+                    first_runs = race_first_runs(oracle.warehouse, FIRST_RUNS)
                 if any(is_selected(name) for name in (*_LINES, _MERGE)):
                     make_line_tables(oracle, scale)
                     lines = [
@@ -233,6 +233,8 @@ def compare(
     if queries:
         title = f"TPC-H on tables by months and years: {of} {runs}"
         tables.append(table_of_best(title, queries, MAX_OF_ALL if whole else None))
+    if first_runs:
+        tables.append(table_of_first_runs(f"SF{scale:g}, local[2]", first_runs))
     if lines:
         tables.append(table_of_best(f"what a scan tells Spark: {of} {short}", lines, None))
     return tables

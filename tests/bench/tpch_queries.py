@@ -1,8 +1,20 @@
-"""The queries of the benches, on DataFrames of TPC-H tables."""
+"""The queries of the benches on TPC-H tables: the 22 as SQL, and some on DataFrames."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from pyspark.sql import DataFrame
+
+SETTINGS = {
+    # the settings with which users of the connector get joins without a shuffle
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+_QUERIES = Path(__file__).with_name("tpch")
 
 Q1_COLUMNS = "l_returnflag,l_linestatus,l_quantity,l_extendedprice,l_discount,l_tax,l_shipdate"
 Q6_COLUMNS = "l_extendedprice,l_discount,l_quantity,l_shipdate"
@@ -10,6 +22,14 @@ Q6_FILTER = (
     "l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01' "
     "AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24"
 )
+
+
+def tpch_queries() -> Mapping[str, str]:
+    """Return the 22 TPC-H queries by name, with the parameters of TPC-H's validation run."""
+    return {
+        f"Q{int(path.stem[1:])}": path.read_text(encoding="utf-8")
+        for path in sorted(_QUERIES.glob("q*.sql"))
+    }
 
 
 def q1(lineitem: DataFrame) -> object:
