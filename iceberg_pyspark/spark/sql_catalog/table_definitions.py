@@ -9,6 +9,7 @@ import msgspec
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
+from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.scan_definition import (
     UNKNOWN_TOTAL,
     relation_definition,
@@ -92,7 +93,7 @@ def definition_of_snapshot(
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
         rows=_total(selected_snapshot, "records") or 0,
-        compared_columns=_compared_columns(definition, selected_snapshot),
+        compared_columns=_compared_columns(metadata, selected_snapshot),
         has_column_statistics=selected_snapshot.appends is None
         and bool(distinct_counts(metadata, snapshot)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
@@ -104,17 +105,20 @@ _MAX_COMPARED_FILES = 10_000
 
 
 def _compared_columns(
-    definition: TableDefinition, selected_snapshot: SelectedSnapshot
+    metadata: TableMetadata, selected_snapshot: SelectedSnapshot
 ) -> tuple[str, ...]:
-    """Return the columns whose bounds are worth to be compared, for filters at run time."""
+    """Return the columns whose bounds are worth to be compared, for filters at run time.
+
+    Every scan of a table without partitions reads all manifests, so this needs no further request.
+    """
     files = _total(selected_snapshot, "data-files") if selected_snapshot.appends is None else None
     if files is None or not MIN_CLUSTERED_FILES <= files <= _MAX_COMPARED_FILES:
         return ()
-    return tuple(
-        f.name
-        for f in selected_snapshot.schema.fields
-        if has_known_range(f) and f.name not in definition.filter_columns
-    )
+    if not all(spec.is_unpartitioned for spec in metadata.partition_specs):
+        return ()
+    others = {f.name for f in columns_for_skipping(metadata)}
+    fields = selected_snapshot.schema.fields
+    return tuple(f.name for f in fields if has_known_range(f) and f.name not in others)
 
 
 def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
