@@ -285,10 +285,9 @@ class _Merge:
         """Return the columns of the target that the keys, the clauses and the new rows need."""
         names = {f.name for f in self._fields}
         for op, values in (*self._matched, *self._by_source):
-            texts = values.all_texts
             for f in self._target.schema.fields:
                 stays = op is Op.UPDATE and f.name not in values.whole_columns
-                if stays or any(f.name in text for text in texts):
+                if stays or values.may_name(f.name):
                     names.add(f.name)
         return names
 

@@ -87,10 +87,10 @@ class RowValues:
             )
         return mask.fill_null(False)
 
-    @property
-    def all_texts(self) -> tuple[str, ...]:
-        """All expressions."""
-        return (*self.texts.values(), *([] if self.condition is None else [self.condition]))
+    def may_name(self, column: str) -> bool:
+        """Return whether an expression may name a column; SQL doubles the backticks of a name."""
+        text = column.replace("`", "``")
+        return any(text in t for t in (*self.texts.values(), self.condition) if t is not None)
 
     def _stored(self, path: Path, array: pa.Array) -> pa.Array:
         """Return numbers and times in the column's type; the writer checks all other types."""

@@ -101,6 +101,17 @@ def test_the_identifier_fields_are_the_keys(catalog: ice.TableCatalog) -> None:
     assert merge.when_not_matched_insert({"a": "of_a", "b": "b"}).execute().updated == 2
 
 
+def test_a_name_with_a_backtick_only_in_conditions(catalog: ice.TableCatalog) -> None:
+    table = catalog.create_table("db.t", "id BIGINT, `a``b` BIGINT, v STRING")
+    table.append(pa.table({"id": [1, 2, 3], "a`b": [1, 2, 3], "v": ["x", "y", "z"]}))
+    merge = table.merge(pa.table({"id": [1, 2]}), "id")
+    merge.when_matched_delete("t.`a``b` = 1").when_not_matched_by_source_update(
+        {"a`b": 9}, "`a``b` = 3"
+    ).execute()
+    expected = [{"id": 2, "a`b": 2, "v": "y"}, {"id": 3, "a`b": 9, "v": "z"}]
+    assert sorted(table.scan().to_arrow().to_pylist(), key=str) == sorted(expected, key=str)
+
+
 def test_what_is_refused(catalog: ice.TableCatalog) -> None:
     table = catalog.create_table("db.t", "id BIGINT, v INT, l ARRAY<INT>")
     rows = pa.table({"id": [1, 1], "v": pa.array([1, 2], pa.int32())})

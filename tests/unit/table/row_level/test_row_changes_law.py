@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.row_level import keyed_merge
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from tests.amounts import WORK
@@ -52,8 +53,11 @@ KEYS: dict[str, tuple[str, pa.DataType, list[Any]]] = {
 """Types of keys: in SQL, in Arrow, and values."""
 
 NESTED = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])
-TYPES = {"p": pa.string(), "v": pa.int32(), "w": pa.string(), "n": NESTED}
-COLUMNS = "p STRING, v INT, w STRING, n STRUCT<a: INT, b: ARRAY<STRING>>"
+W = "w`w"
+"""A name that is another text in expressions."""
+
+TYPES = {"p": pa.string(), "v": pa.int32(), W: pa.string(), "n": NESTED}
+COLUMNS = "p STRING, v INT, `w``w` STRING, n STRUCT<a: INT, b: ARRAY<STRING>>"
 LITTLE = [None, 0, 1, 2, 3]
 PARTS = [None, "x", "y"]
 
@@ -79,11 +83,12 @@ FILTERS = [
     Condition("p = 'x'", lambda t, s: t["p"] == "x"),
     Condition("p IS NULL OR v = 2", lambda t, s: t["p"] is None or t["v"] == 2),
     Condition("NOT (v > 1)", lambda t, s: None if t["v"] is None else t["v"] <= 1),
-    Condition("w <> 'w1'", lambda t, s: None if t["w"] is None else t["w"] != "w1"),
+    Condition("`w``w` <> 'w1'", lambda t, s: None if t[W] is None else t[W] != "w1"),
     Condition("n.a IN (1, 2)", lambda t, s: t["n"] is not None and t["n"]["a"] in (1, 2)),
     Condition("true", lambda t, s: True),
 ]
-OF_TARGET = [ALWAYS, *FILTERS[:3], Condition("t.v < 3", lambda t, s: compared(3, t["v"]))]
+OF_W = Condition("t.`w``w` IS NULL", lambda t, s: t[W] is None)
+OF_TARGET = [ALWAYS, *FILTERS[:3], OF_W, Condition("t.v < 3", lambda t, s: compared(3, t["v"]))]
 OF_SOURCE = [
     ALWAYS,
     Condition("s.v > 1", lambda t, s: compared(s["v"], 1)),
@@ -93,6 +98,7 @@ OF_BOTH = [
     *(ALWAYS, *OF_SOURCE[1:]),
     Condition("t.v > s.v", lambda t, s: compared(t["v"], s["v"])),
     Condition("t.p IS NULL", lambda t, s: t["p"] is None),
+    OF_W,
     Condition("s.flag AND t.v IS NOT NULL", lambda t, s: s["flag"] and t["v"] is not None),
 ]
 
@@ -116,7 +122,7 @@ OF_ROWS: dict[str, list[Value]] = {
         Value("v + 1", lambda t, s: added(t["v"], 1)),
         Value("t.v", lambda t, s: t["v"]),
     ],
-    "w": [Value("coalesce(w, 'none')", lambda t, s: t["w"] if t["w"] is not None else "none")],
+    W: [Value("coalesce(`w``w`, 'none')", lambda t, s: t[W] if t[W] is not None else "none")],
     "n": [Value({"a": 5, "b": None}, lambda t, s: {"a": 5, "b": None})],
     "n.a": [
         Value(None, lambda t, s: None),
@@ -299,7 +305,7 @@ class History:
                 options: dict[str, list[Any]] = {
                     "p": PARTS,
                     "v": LITTLE,
-                    "w": [None, "w1", "w2"],
+                    W: [None, "w1", "w2"],
                     "x": ["x1"],
                     "flag": [True, False],
                 }
@@ -416,8 +422,8 @@ class History:
                 return Clause("delete", condition)
             choices = self.of([None, OF_ROWS | FROM_BOTH, FROM_BOTH])
             if choices is not None and "v" in choices and choices is not FROM_BOTH:
-                # in a merge, `v` and `w` would be columns of both sides
-                choices = {**choices, "v": FROM_BOTH["v"], "w": [Value("'w9'", lambda t, s: "w9")]}
+                # in a merge, these names would be columns of both sides
+                choices = {**choices, "v": FROM_BOTH["v"], W: [Value("'w9'", lambda t, s: "w9")]}
             return Clause("update", condition, None if choices is None else self.values(choices))
 
         def insert(condition: Condition) -> Clause:
@@ -470,7 +476,8 @@ class History:
                 assert getattr(changes, name) == getattr(expected, name), name
         has_ids = self.version >= 3
         columns = [*self.model.columns, *(["_row_id"] if has_ids else [])]
-        read = self.table.scan(columns=columns).to_arrow().to_pylist()
+        quoted = [quoted_name([name]) for name in columns]
+        read = self.table.scan(columns=quoted).to_arrow().to_pylist()
         ours = self.model.rows
         names = self.model.columns
         assert Counter(map(values_of(names), read)) == Counter(map(values_of(names), ours))
