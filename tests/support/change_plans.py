@@ -19,17 +19,20 @@ _ROW_LEVEL = "iceberg_pyspark.spark.row_level"
 def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that collects, as text, the plans of later changes: searches and writes."""
     result: list[str] = []
-    touched_by_rows = Writes.touched_by_rows
+    touched_by_rows, write_parquet = Writes.touched_by_rows, Writes.write_parquet
 
     def written(frame: DataFrame, *args: Any) -> Any:
         result.append(plan_of(frame))
         return run_writing_job(frame, *args)
 
-    def written_natively(bridge: Any, frame: DataFrame, *args: Any, **options: Any) -> Any:
-        files = write_natively(bridge, frame, *args, **options)
-        if files is not None:
-            result.append(plan_of(frame))
-        return files
+    def written_natively(*args: Any, **options: Any) -> Any:
+        with monkeypatch.context() as during_the_write:
+            during_the_write.setattr(Writes, "write_parquet", written_by_spark)
+            return write_natively(*args, **options)
+
+    def written_by_spark(writes: Writes, frame: DataFrame, *args: Any, **options: Any) -> Any:
+        result.append(plan_of(frame))
+        return write_parquet(writes, frame, *args, **options)
 
     def removed(writes: Writes, frame: DataFrame) -> Any:
         result.append(plan_of(frame))
