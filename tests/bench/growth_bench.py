@@ -1,8 +1,8 @@
 """How operations grow with a table: its files, snapshots, columns and partitions.
 
-`python -m tests.bench.growth_bench [--axes files,snapshots] [--cpu]`. Tables without their data
-files, except for one of a few rows, which the changes read. Every side runs in its own process on
-the same tables, the smallest first: plain Python, Spark with this package, Spark with the JVM
+`python -m tests.bench.growth_bench [--axes files,snapshots] [--cpu] [--full]`. Tables without their
+data files, except for one of a few rows, which the changes read. Every side runs in its own process
+on the same tables, the smallest first: plain Python, Spark with this package, Spark with the JVM
 connector. Figures are the best of two times; "first" is the time before, when the process sees the
 table first, after the same on another table. "Rise" is the figure of the largest table over that of
 the smallest.
@@ -51,6 +51,13 @@ class Size:
 
 
 AXES: Mapping[str, Sequence[Size]] = {
+    "files": [Size(files=n, partitions=100) for n in (1_000, 100_000)],
+    "snapshots": [Size(snapshots=n) for n in (10, 1_000)],
+    "columns": [Size(columns=n) for n in (10, 1_000)],
+    "partitions": [Size(files=10_000, partitions=n) for n in (1, 10_000)],
+}
+"""The sizes that all sides pass in about ten minutes."""
+FULL: Mapping[str, Sequence[Size]] = {
     "files": [Size(files=n, partitions=100) for n in (1_000, 10_000, 100_000, 1_000_000)],
     "snapshots": [Size(snapshots=n) for n in (10, 100, 1_000, 10_000)],
     "columns": [Size(columns=n) for n in (10, 100, 1_000, 5_000)],
@@ -230,7 +237,7 @@ OPERATIONS = tuple(python_operations("", "", Size()))
 # --- one side in its process ----------------------------------------------------------------------
 
 
-def measure(side: str, axis: str, warehouse: str, *, cpu: bool) -> None:
+def measure(side: str, axis: str, warehouse: str, *, cpu: bool, full: bool) -> None:
     """Run all operations on all tables of an axis, and print figures and peaks as JSON."""
     logging.getLogger("iceberg_pyspark").setLevel(logging.ERROR)
     now = cpu_seconds if cpu else time.perf_counter
@@ -254,7 +261,7 @@ def measure(side: str, axis: str, warehouse: str, *, cpu: bool) -> None:
                 yield operation, times
 
         dict(run(f"db.{side}_warm", Size()))
-        for number, size in enumerate(AXES[axis]):
+        for number, size in enumerate((FULL if full else AXES)[axis]):
             for operation, times in run(f"db.{side}_{axis}{number}", size):
                 figures[operation].append(times)
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -283,26 +290,31 @@ def _session(side: str, warehouse: str, scratch: Path) -> Any:
 
 
 def compare(
-    axes: Sequence[str] = tuple(AXES), sides: Sequence[str] = SIDES, *, cpu: bool = False
+    axes: Sequence[str] = tuple(AXES),
+    sides: Sequence[str] = SIDES,
+    *,
+    cpu: bool = False,
+    full: bool = False,
 ) -> list[TextTable]:
-    """Measure everything and return the table to print."""
+    """Measure everything and return the table to print; `full` takes more and larger sizes."""
     kind = "CPU s" if cpu else "s"
     text = TextTable("line", title=f"growth of a table: {kind}, at the sizes from left to right")
     for column in ("ours", "JVM", "rise", "JVM's", "largest: first", "JVM's", "again, ours/JVM"):
         text.add_column(column, justify="right")
     for axis in axes:
-        measured = {side: _run(side, axis, cpu=cpu) for side in sides}
-        _add_axis(text, axis, measured)
+        measured = {side: _run(side, axis, cpu=cpu, full=full) for side in sides}
+        _add_axis(text, axis, (FULL if full else AXES)[axis], measured)
     return [text]
 
 
-def _run(side: str, axis: str, *, cpu: bool) -> dict[str, Any]:
+def _run(side: str, axis: str, *, cpu: bool, full: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as warehouse:
         make_table(warehouse, f"db.{side}_warm", Size())
-        for number, size in enumerate(AXES[axis]):
+        for number, size in enumerate((FULL if full else AXES)[axis]):
             make_table(warehouse, f"db.{side}_{axis}{number}", size)
         command = [sys.executable, "-W", "ignore", "-m", "tests.bench.growth_bench"]
-        command += ["--side", side, "--axes", axis, "--warehouse", warehouse, *["--cpu"] * cpu]
+        command += ["--side", side, "--axes", axis, "--warehouse", warehouse]
+        command += [*["--cpu"] * cpu, *["--full"] * full]
         done = subprocess.run(
             command, env=spark_environment(), check=True, stdout=subprocess.PIPE, text=True
         )
@@ -310,8 +322,10 @@ def _run(side: str, axis: str, *, cpu: bool) -> dict[str, Any]:
     return measured
 
 
-def _add_axis(text: TextTable, axis: str, measured: Mapping[str, Any]) -> None:
-    sizes = " ".join(f"{getattr(s, axis):,}" for s in AXES[axis])
+def _add_axis(
+    text: TextTable, axis: str, of_axis: Sequence[Size], measured: Mapping[str, Any]
+) -> None:
+    sizes = " ".join(f"{getattr(s, axis):,}" for s in of_axis)
     for side in ("python", "spark"):
         if side not in measured:
             continue
@@ -338,13 +352,16 @@ def main() -> None:
     parser.add_argument("--axes", type=lambda text: text.split(","), default=list(AXES))
     parser.add_argument("--sides", type=lambda text: text.split(","), default=list(SIDES))
     parser.add_argument("--cpu", action="store_true", help="CPU seconds of all processes")
+    parser.add_argument("--full", action="store_true", help="more and larger sizes, some hours")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--warehouse", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.side:
-        measure(arguments.side, arguments.axes[0], arguments.warehouse, cpu=arguments.cpu)
+        axis, warehouse = arguments.axes[0], arguments.warehouse
+        measure(arguments.side, axis, warehouse, cpu=arguments.cpu, full=arguments.full)
         return
-    for table in compare(arguments.axes, arguments.sides, cpu=arguments.cpu):
+    chosen = {"cpu": arguments.cpu, "full": arguments.full}
+    for table in compare(arguments.axes, arguments.sides, **chosen):
         Console(width=132).print(table)
 
 
