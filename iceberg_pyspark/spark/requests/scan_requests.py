@@ -147,7 +147,8 @@ def scan_filter_columns(sessions: BridgeSessions, request: ScanFilterColumns) ->
         return known
     session, state = sessions.of_handle(request.table.session), sessions.state(key[0])
     try:
-        scan = _whole_scan(session, state, spark_types.StructType(), request.table.locations)
+        whole = _whole_scan(session, state, spark_types.StructType(), request.table.locations)
+        scan = replace(whole, report=None)
         schema = scan.context.schemas[0].as_struct
         columns = clustered_columns(scan, [f for f in schema.fields if f.name in request.columns])
     except IcebergError as e:

@@ -93,7 +93,7 @@ def definition_of_snapshot(
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
         rows=_total(selected_snapshot, "records") or 0,
-        compared_columns=_compared_columns(metadata, selected_snapshot),
+        compared_columns=_compared_columns(loaded_table, selected_snapshot),
         has_column_statistics=selected_snapshot.appends is None
         and bool(distinct_counts(metadata, snapshot)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
@@ -105,16 +105,19 @@ _MAX_COMPARED_FILES = 10_000
 
 
 def _compared_columns(
-    metadata: TableMetadata, selected_snapshot: SelectedSnapshot
+    loaded_table: LoadedTable, selected_snapshot: SelectedSnapshot
 ) -> tuple[str, ...]:
     """Return the columns whose bounds are worth to be compared, for filters at run time.
 
-    Every scan of a table without partitions reads all manifests, so this needs no further request.
+    Every scan of a table without partitions reads all manifests, unless a server plans it, so this
+    needs no further request.
     """
+    metadata = loaded_table.metadata
     files = _total(selected_snapshot, "data-files") if selected_snapshot.appends is None else None
     if files is None or not MIN_CLUSTERED_FILES <= files <= _MAX_COMPARED_FILES:
         return ()
-    if not all(spec.is_unpartitioned for spec in metadata.partition_specs):
+    has_partitions = not all(spec.is_unpartitioned for spec in metadata.partition_specs)
+    if has_partitions or loaded_table.plan_scan is not None:
         return ()
     others = {f.name for f in columns_for_skipping(metadata)}
     fields = selected_snapshot.schema.fields

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,9 +28,12 @@ def appended(folder: Path, files: int, *, partitioned_by: tuple[str, ...] = ()) 
     return table
 
 
-def compared_columns(table: Table, selector: SnapshotSelector | None = None) -> tuple[str, ...]:
+def compared_columns(
+    table: Table, selector: SnapshotSelector | None = None, planner: Any = None
+) -> tuple[str, ...]:
     selected = select_snapshot(table.metadata, selector or SnapshotSelector())
-    return definition_of_snapshot("handle", "lake", table.loaded, selected).compared_columns
+    loaded = replace(table.loaded, plan_scan=planner)
+    return definition_of_snapshot("handle", "lake", loaded, selected).compared_columns
 
 
 def test_bounds_of_numbers_are_compared_in_tables_of_several_files(tmp_path: Path) -> None:
@@ -43,6 +48,8 @@ def test_bounds_are_not_compared_where_that_reads_more_manifests_than_a_filter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert compared_columns(appended(tmp_path / "partitioned", 4, partitioned_by=("p",))) == ()
+    planned_by_server = appended(tmp_path / "server", 4)
+    assert compared_columns(planned_by_server, planner=lambda _: None) == ()
     monkeypatch.setattr(table_definitions, "_MAX_COMPARED_FILES", 4)
     assert compared_columns(appended(tmp_path / "most", 4)) == ("id", "p")
     assert compared_columns(appended(tmp_path / "more", 5)) == ()
