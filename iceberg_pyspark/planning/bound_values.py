@@ -114,7 +114,10 @@ def _layout(bounds: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _bytes_of(starts: Numbers, width: int, data: Numbers) -> Numbers:
-    """Return a matrix whose rows are the `width` bytes from each start."""
+    """Return a matrix whose rows are the values of `width` bytes at each start."""
+    if len(starts) and starts[-1] - starts[0] == width * (len(starts) - 1):
+        # one value follows the other, so a million of them are no million copies
+        return data[starts[0] : starts[-1] + width].reshape(-1, width)
     return np.ascontiguousarray(data[starts[:, None] + np.arange(width)])
 
 
@@ -124,8 +127,14 @@ def _numbers(bounds: pa.Array, formats: dict[int, str], dtype: Any) -> pa.Array:
     is_known = np.zeros(len(bounds), np.bool_)
     for width, format_ in formats.items():
         at = lengths == width
-        out[at] = _bytes_of(starts[at], width, data).view(format_).reshape(-1)
-        is_known |= at
+        if at.all():
+            out, is_known = (
+                _bytes_of(starts, width, data).view(format_).reshape(-1).astype(dtype),
+                at,
+            )
+        elif at.any():
+            out[at] = _bytes_of(starts[at], width, data).view(format_).reshape(-1)
+            is_known |= at
     if np.issubdtype(dtype, np.floating):
         is_known &= ~np.isnan(out)
     return pa.array(out, mask=~is_known)

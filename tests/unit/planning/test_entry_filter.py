@@ -154,11 +154,13 @@ def test_predicates_over_several_partition_fields_agree_too(data: st.DataObject)
 @given(st.data())
 def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
     type_: PrimitiveType = data.draw(st.sampled_from(PRIMITIVE_TYPES))
-    bounds = st.one_of(
-        st.none(), values(type_).map(lambda v: value_to_bytes(type_, v)), st.binary(max_size=17)
-    )
-    some = data.draw(st.lists(bounds, max_size=6))
-    decoded = decode_bounds(pa.array(some, pa.binary()), type_).to_pylist()
+    known = values(type_).map(lambda v: value_to_bytes(type_, v))
+    bounds = st.one_of(st.none(), known, st.binary(max_size=17))
+    # bounds of one width and no others are read as they are
+    some = data.draw(st.lists(bounds, max_size=6) | st.lists(known, max_size=6))
+    others = data.draw(st.lists(bounds, max_size=2))
+    array = pa.array([*others, *some, *others], pa.binary()).slice(len(others), len(some))
+    decoded = decode_bounds(array, type_).to_pylist()
     for data_bytes, value in zip(some, decoded, strict=True):
         # An unknown bound is always safe; a decoded bound must be equal.
         if value is not None:
