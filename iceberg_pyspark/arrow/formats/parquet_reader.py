@@ -9,7 +9,7 @@ store is told the byte ranges in advance. Field ids are in the metadata of the s
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO
 
@@ -50,6 +50,8 @@ _CODEC_BYTES = 64 * 1024
 """The bytes of a decompressor and of a small buffer."""
 LATE_FACTOR = 5
 """The least size of all columns, in those of the first: two readers take longer than one."""
+LATE_CHUNK_BYTES = 64 * 1024
+"""The least mean size of column chunks whose page index is parsed, in Python, for few rows."""
 _DICTIONARY_BYTES = 1
 """The most bytes per text of a column of which nearly all pages refer to a dictionary."""
 
@@ -155,12 +157,18 @@ class ParquetFileReader(DataFileReader):
         def read_columns(group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
             striped = None
             if choice.is_stream and self._is_near:
-                striped = self._in_stripes(group, leaves, batch_rows, read_arrays)
+                striped = self._in_stripes(
+                    group,
+                    leaves,
+                    batch_rows,
+                    read_arrays,
+                    lambda stripe: _columns(read(file, [group], stripe)),
+                )
             return striped or read(file, [group], leaves)
 
         late = choice.late if self._is_near else None
         if late is not None and _is_worthwhile(late, groups[0]):
-            reader = LateReader(late, read_columns, self._pages_of, read_arrays)
+            reader = LateReader(late, read_columns, self._late_pages_of, read_arrays)
             for row_groups, position in runs:
                 for group in row_groups:
                     yield from reader.batches(group, position)
@@ -182,19 +190,27 @@ class ParquetFileReader(DataFileReader):
         return isinstance(self._input, pa.OSFile) or isinstance(self._stream, io.BytesIO)
 
     def _in_stripes(
-        self, group: int, leaves: Sequence[int], batch_rows: int, read_arrays: ReadArrays
+        self,
+        group: int,
+        leaves: Sequence[int],
+        batch_rows: int,
+        read_arrays: ReadArrays,
+        read_whole: Callable[[Sequence[int]], list[pa.Array]],
     ) -> Iterator[pa.RecordBatch] | None:
         """Return batches of which few columns are read together, or None if that saves nothing.
 
-        Arrow holds a page and a dictionary of each column that it reads.
+        Arrow holds a page and a dictionary of each column that it reads. `read_whole` reads leaf
+        columns of the whole row group, if it is one batch.
         """
         row_group = self.metadata.row_group(group)
         if _held_bytes(row_group, leaves) <= _HELD_BYTES:
             return None
-        pages, selected = self._pages_of(group, leaves), frozenset(leaves)
+        selected = frozenset(leaves)
         columns = [[c for c in column if c in selected] for column in self._leaves_of_columns()]
         columns = [column for column in columns if column]
-        if pages is None or not pages.are_small(columns):
+        rows = row_group.num_rows
+        pages = self._pages_of(group, leaves) if rows > batch_rows else None
+        if rows > batch_rows and (pages is None or not pages.are_small(columns)):
             return None
         stripes: list[list[list[int]]] = [[]]
         size = 0
@@ -205,7 +221,11 @@ class ParquetFileReader(DataFileReader):
                 size = 0
             stripes[-1].append(column)
             size += held
-        rows = row_group.num_rows
+
+        def read_stripe(stripe: Sequence[Sequence[int]], span: tuple[int, int]) -> list[pa.Array]:
+            if pages is None:
+                return read_whole([leaf for column in stripe for leaf in column])
+            return pages.read(stripe, span, read_arrays)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for begin in range(0, rows, batch_rows):
@@ -214,7 +234,7 @@ class ParquetFileReader(DataFileReader):
                     # a copy holds no other rows of its page
                     pa.concat_arrays([array])
                     for stripe in stripes
-                    for array in pages.read(stripe, span, read_arrays)
+                    for array in read_stripe(stripe, span)
                 ]
                 names = [str(i) for i in range(len(arrays))]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
@@ -228,6 +248,12 @@ class ParquetFileReader(DataFileReader):
         if self._page_index is None:
             self._page_index = PageIndex(self._input)
         return self._page_index.pages_of(group, leaves)
+
+    def _late_pages_of(self, group: int, leaves: Sequence[int]) -> RowGroupPages | None:
+        """Return the pages of columns that take longer to read as a whole than by their index."""
+        row_group = self.metadata.row_group(group)
+        size = sum(row_group.column(c).total_uncompressed_size for c in leaves)
+        return self._pages_of(group, leaves) if size >= LATE_CHUNK_BYTES * len(leaves) else None
 
     def _repeated_texts(self, groups: list[pq.RowGroupMetaData], columns: list[int]) -> list[str]:
         """Return the top-level columns of texts and bytes that are stored as dictionaries.

@@ -104,6 +104,7 @@ class Case:
     deleted_k: list[int]
     most_page_rows: int
     stripe_bytes: int
+    chunk_bytes: int
 
 
 @st.composite
@@ -131,6 +132,7 @@ def cases(draw: st.DrawFn) -> Case:
         deleted_k=draw(st.lists(st.integers(0, 9), max_size=2)),
         most_page_rows=draw(st.sampled_from([50, 1 << 17])),
         stripe_bytes=draw(st.sampled_from([1, 500_000, 1 << 27])),
+        chunk_bytes=draw(st.sampled_from([0, 0, 1 << 16])),
     )
 
 
@@ -186,6 +188,7 @@ UNEVEN_PAGES = Case(
     deleted_k=[],
     most_page_rows=1 << 17,
     stripe_bytes=1 << 27,
+    chunk_bytes=0,
 )
 """The leaves of the struct and of the other columns have pages of different rows."""
 
@@ -226,6 +229,7 @@ def test_late_columns_change_no_row(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_reader, "BATCH_ROWS", 256)
         patch.setattr(parquet_reader, "LATE_FACTOR", 1)
+        patch.setattr(parquet_reader, "LATE_CHUNK_BYTES", case.chunk_bytes)
         patch.setattr(parquet_pages, "MOST_ROWS", case.most_page_rows)
         patch.setattr(parquet_reader, "_HELD_BYTES", case.stripe_bytes)
         patch.setattr(parquet_reader, "_STRIPE_BYTES", case.stripe_bytes)
@@ -258,9 +262,21 @@ def test_a_damaged_page_index_gives_no_wrong_row(data: st.DataObject) -> None:
     context = context_of(SCHEMA, predicate=condition)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_reader, "BATCH_ROWS", 256)
+        patch.setattr(parquet_reader, "LATE_CHUNK_BYTES", 0)
         with suppress(StorageError):
             read = pa.Table.from_batches(read_task(context, task_of(io, FILE), io))
             assert read.to_pylist() == rows.slice(700, 1).to_pylist()
+
+
+def test_small_column_chunks_are_read_without_their_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of each of thousands of columns takes seconds to parse, and saves no page."""
+    rows = pa.table({"id": range(100)} | {f"c{i}": range(100) for i in range(20)})
+    catalog = iceberg_pyspark.load_catalog("late", type="memory", warehouse="memory://late")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", rows.schema)
+    table.append(rows)
+    monkeypatch.setattr(parquet_reader, "PageIndex", None)
+    assert table.scan("id = 7").to_arrow().to_pylist() == rows.slice(7, 1).to_pylist()
 
 
 def allocated() -> int:
