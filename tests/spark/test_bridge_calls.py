@@ -1,4 +1,6 @@
-"""The number of calls to the JVM per statement does not grow with the number of columns."""
+"""How much a statement has the JVM do: calls, whose number does not grow with the number of
+columns, and analyses of plans.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,13 @@ import pytest
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.classic.dataframe import DataFrame
 
+from iceberg_pyspark.spark.bridge.call_arguments import WrittenColumn
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
-
-pytestmark = pytest.mark.nightly
 
 FEW, MANY = 3, 30
 MERGE_ON_READ = ", ".join(
@@ -129,6 +132,7 @@ APPENDED = [*((i, 0) for i in range(10)), (10, 10), (11, 11)]
 INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -161,3 +165,23 @@ def test_calls_do_not_grow_with_columns(
         assert sorted(zip(rows["id"].to_pylist(), first, strict=True)) == list(expected)
         assert max(last) - max(first) in (0, count - 1)
     assert took[MANY] == took[FEW]
+
+
+def test_steps_without_names_are_not_analysed(session: IcebergSession) -> None:
+    spark = session.spark
+    bridge, frame = Bridge(spark), spark.range(3).selectExpr("id", "id + 1 AS n")
+    assert spark._jvm is not None
+    rules = spark._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor
+    kept = [
+        WrittenColumn(
+            source="n", type='"decimal(20,0)"', optional=True, name="m", metadata='{"id": 1}'
+        )
+    ]
+    rules.resetMetrics()
+    written = bridge.writes.rebalance(bridge.writes.written_columns(frame, kept), [], 1 << 20)
+    assert "ResolveReferences" not in rules.dumpTimeSpent()
+    [field] = written.schema.fields
+    assert (field.name, field.nullable, field.metadata) == ("m", True, {"id": 1})
+    named = bridge.writes.rebalance(written, [sql.col("m")], 1 << 20)
+    assert "ResolveReferences" in rules.dumpTimeSpent()
+    assert sorted(int(m) for (m,) in named.collect()) == [1, 2, 3]

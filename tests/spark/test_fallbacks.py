@@ -148,7 +148,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
 NO_CORE: Release = ({"core": [("class IcebergPyTable", "class IcebergPyTable1")]}, ["portable"])
 NO_ROW_CHANGES: Release = (
     {
-        "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
+        "row_level": [("class IcebergPyChangedRows {", "class IcebergPyChangedRows extends A {")],
         "layout": [("new RebalancePartitions(", "new RebalancePartitionsOfTomorrow(")],
     },
     [

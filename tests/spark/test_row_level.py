@@ -23,6 +23,7 @@ from iceberg_pyspark.spark.requests.handlers import HANDLERS, Handler
 from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.row_level import execution, key_range, row_level_job
 from iceberg_pyspark.spark.row_level import merge as merge_module
+from iceberg_pyspark.spark.row_level import target as target_module
 from iceberg_pyspark.spark.row_level.row_level_job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.session import IcebergSession
@@ -566,8 +567,7 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     assert contents(t) == {**dict.fromkeys(range(12), "alone"), **met}
 
 
-@pytest.mark.nightly
-def test_changed_rows_of_one_small_file_are_not_shuffled(
+def test_one_task_changes_rows_of_few_small_files(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = session.spark
@@ -580,9 +580,17 @@ def test_changed_rows_of_one_small_file_are_not_shuffled(
     plans = noted_plans(monkeypatch)
     spark.sql("update rows.db.single set s = 'new' where id = 1")
     spark.sql("update rows.db.single set s = 'newer' where id <= 1")
-    assert ["Exchange" in plan for plan in plans] == [False, True], "the second has two files"
+    assert len(list(t.refresh().scan().plan_files())) == 3, (
+        "the second wrote the rows of two files into one"
+    )
+    for constant, most in (("_FILES_OF_A_TASK", 2), ("_BYTES_OF_A_TASK", 100)):
+        with monkeypatch.context() as limited:
+            limited.setattr(target_module, constant, most)
+            spark.sql(f"update rows.db.single set s = '{constant}' where id <= 2")
+    assert ["Exchange" in plan for plan in plans] == [False, False, True, True]
     found = contents(t)
-    assert (found[0], found[1], len(found)) == ("newer", "newer", len(IDS))
+    assert [found[i] for i in range(4)] == ["_BYTES_OF_A_TASK"] * 3 + [found[3]]
+    assert len(found) == len(IDS)
 
 
 def test_commits_of_others(

@@ -115,7 +115,7 @@ class WrittenColumn:
     """A column that Spark's own Parquet writer writes (`IcebergPyParquetWrites.columns`)."""
 
     source: str
-    """The frame's column, quoted."""
+    """The frame's column."""
 
     type: str | None
     """The type that the column is cast to, in Spark's JSON; None if the column already has the

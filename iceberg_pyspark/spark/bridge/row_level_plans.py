@@ -49,6 +49,10 @@ class RowChangePlans:
         """Return the source rows of a MERGE statement of Spark."""
         return self._java.frame(statement.source(self._java.session))
 
+    def where(self, frame: DataFrame, condition: Column) -> DataFrame:
+        """Return the rows of a frame that fulfil a condition."""
+        return self._java.frame(self._rows.where(self._java.session, frame._jdf, condition._jc))
+
     def condition_of(self, selection: DataFrame) -> Expression | None:
         """Return the condition of a DataFrame whose last step is a filter, or None."""
         text = self._rows.condition(selection._jdf.queryExecution().analyzed())

@@ -66,7 +66,7 @@ class Writes:
 
     def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
         """Return the columns of a frame as Spark's own Parquet writer must write them."""
-        dataset = self._parquet.columns(frame._jdf, to_json(columns))
+        dataset = self._parquet.columns(self._java.session, frame._jdf, to_json(columns))
         return self._java.frame(dataset)
 
     def write_parquet(

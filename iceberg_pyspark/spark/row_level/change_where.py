@@ -29,8 +29,6 @@ from iceberg_pyspark.table.row_level.change_task import Op
 from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
-_BYTES_OF_A_SMALL_FILE = 4 * 1024 * 1024
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeWhere(ABC):
@@ -46,8 +44,8 @@ class ChangeWhere(ABC):
         """Return the change of each selected row."""
 
     def needs_no_rebalance(self, target: Target) -> bool:
-        """See `Operation`: one task reads a small file, and else the few rows are of many files."""
-        return target.file_count == 1 and target.size_in_bytes <= _BYTES_OF_A_SMALL_FILE
+        """See `Operation`: one task reads few rows, and else they are of many files."""
+        return target.is_read_by_one_task
 
     def sources(self, target: Target, rows: DataFrame) -> list[Source]:
         """See `Operation`."""
@@ -76,7 +74,8 @@ class ChangeWhere(ABC):
     def _select(self, target: Target, rows: DataFrame) -> DataFrame:
         for source, keys in self.sources(target, rows):
             rows = prune_by_key_range(target, rows, source, keys)
-        return rows.where(self.condition)
+        selected: DataFrame = target.session.bridge.row_changes.where(rows, self.condition)
+        return selected
 
 
 _COPY = Change(op=Op.COPY, has_position=False)
@@ -94,8 +93,8 @@ class Delete(ChangeWhere):
 
     def selection(self, target: Target) -> FileSelection | None:
         """See `Operation`."""
-        rows = target.rows()
-        condition = target.session.bridge.row_changes.condition_of(rows.where(self.condition))
+        row_changes = target.session.bridge.row_changes
+        condition = row_changes.condition_of(row_changes.where(target.rows(), self.condition))
         if condition is None:
             return None
         try:

@@ -46,6 +46,12 @@ ALIAS = "t"
 _MAX_COMPARED_FILES = 1000
 """A table with more files is always filtered by the keys of the other side of a join."""
 
+_FILES_OF_A_TASK = 16
+_BYTES_OF_A_TASK = 4 * 1024 * 1024
+"""One task reads a table with at most so many files and bytes: changed rows need no shuffle to get
+into one file.
+"""
+
 _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
@@ -197,6 +203,11 @@ class Target:
         return self._total("total-data-files")
 
     @property
+    def is_read_by_one_task(self) -> bool:
+        """Whether one task reads all rows, unless the session or the table sets another size."""
+        return self.file_count <= _FILES_OF_A_TASK and self.size_in_bytes <= _BYTES_OF_A_TASK
+
+    @property
     def partition_columns(self) -> frozenset[str]:
         """The columns that the table is partitioned by."""
         names = self.schema.name_by_id
@@ -250,12 +261,11 @@ class Target:
             schema=row_schema,
             size_in_bytes=self.size_in_bytes,
         )
+        splits = {k: v for k, v in self.metadata.properties.items() if k.startswith("read.split.")}
+        if self.is_read_by_one_task:
+            splits = {"read.split.adaptive-size.enabled": "false", **splits}
         definition = msgspec.structs.replace(
-            definition,
-            filter_columns=self._runtime_filter_columns(),
-            properties={
-                k: v for k, v in self.metadata.properties.items() if k.startswith("read.split.")
-            },
+            definition, filter_columns=self._runtime_filter_columns(), properties=splits
         )
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
             definition, self.statement_columns

@@ -9,9 +9,10 @@ partition values themselves are computed from the rows (`spark/write/native_writ
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
 
@@ -34,7 +35,6 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
-from iceberg_pyspark.sql_text.names import quoted
 
 _FIELD_ID = "parquet.field.id"
 _TYPES_WRITTEN_ALIKE = (
@@ -65,11 +65,13 @@ _LONGEST_TEXT = 64
 """The most bytes of a text that go into a folder name unhashed; a name may have 255 bytes."""
 
 
-def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | None:
-    """Return the frame's columns for Spark's writer, or None if it would write other files."""
+def columns_to_write(
+    fields: Sequence[spark_types.StructField], schema: Schema
+) -> list[WrittenColumn] | None:
+    """Return a frame's columns for Spark's writer, or None if it would write other files."""
     if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
         return None
-    fields_by_name = _fields_by_name(frame)
+    fields_by_name = _fields_by_name(fields)
     if fields_by_name is None or fields_by_name.keys() != {f.name.lower() for f in schema.fields}:
         return None
     columns = []
@@ -82,7 +84,7 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
         cast = type_ != has.dataType or isinstance(type_, spark_types.StructType)
         columns.append(
             WrittenColumn(
-                source=quoted(has.name),
+                source=has.name,
                 type=_with_ids(type_, f.type).json() if cast else None,
                 optional=f.optional,
                 name=f.name,
@@ -106,8 +108,9 @@ def _distinct(struct: ice.StructType) -> bool:
     return len(names) == len(struct.fields) and all(map(_distinct, inner))
 
 
-def _fields_by_name(frame: DataFrame) -> dict[str, spark_types.StructField] | None:
-    fields = frame.schema.fields
+def _fields_by_name(
+    fields: Sequence[spark_types.StructField],
+) -> dict[str, spark_types.StructField] | None:
     by_name = {f.name.lower(): f for f in fields}
     return by_name if len(by_name) == len(fields) else None
 

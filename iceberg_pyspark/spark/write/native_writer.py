@@ -292,7 +292,9 @@ def write_natively(
     check_write(io, data)
     options = parquet_options(context)
     of_changes = () if change_format is None else (OP, FILE, POS)
-    columns = columns_to_write(frame.drop(*of_changes), context.schema)
+    columns = columns_to_write(
+        [f for f in frame.schema.fields if f.name not in of_changes], context.schema
+    )
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
@@ -313,7 +315,8 @@ def write_natively(
         # Computed once: an extra number costs less in a shuffle than computing it again.
         rows = distribute(bridge, rows.select("*", *parts.values()), distribution, list(parts))
     else:
-        rows = distribute(bridge, rows, distribution).select("*", *parts.values())
+        rows = distribute(bridge, rows, distribution)
+        rows = rows.select("*", *parts.values()) if parts else rows
     rows = sort_within_tasks(bridge, rows, distribution, list(parts))
     # Shuffled rows have no order to keep. Sorted by partition they are written in half the time
     # that many open files take.

@@ -1,7 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions;
 
 /** Distributes rows for writing: into partitions of about one size, by hash or by range. */
@@ -16,10 +15,9 @@ public class IcebergPyLayout {
     List read = (List) IcebergPyObjects.read(server, columns), by = new ArrayList();
     for (int i = 0; i < read.size(); i++)
       by.add(spark.expression((org.apache.spark.sql.Column) read.get(i)));
-    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();
-    plan = new RebalancePartitions(IcebergPyBridge.seq(by), plan, scala.Option.empty(),
-        scala.Option.apply(Long.valueOf(bytes)));
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan);
+    return IcebergPyFrames.frame(session,
+        new RebalancePartitions(IcebergPyBridge.seq(by), IcebergPyFrames.plan(frame),
+            scala.Option.empty(), scala.Option.apply(Long.valueOf(bytes))));
   }
 
   /** Return the hash of a column's values: see `IcebergPyMurmur3`. */

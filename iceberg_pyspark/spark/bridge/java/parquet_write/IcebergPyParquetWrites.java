@@ -4,8 +4,10 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.internal.io.FileCommitProtocol;
-import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.KnownNullable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
@@ -18,23 +20,23 @@ public class IcebergPyParquetWrites {
    * Return a frame's columns as they are written; `json` has `WrittenColumn`s of
    * call_arguments.py.
    */
-  public Object columns(Object frame, String json) throws java.io.IOException {
+  public Object columns(Object session, Object frame, String json) throws java.io.IOException {
     List all = (List) IcebergPyBridge.JSON.readValue(json, List.class), out = new ArrayList();
+    LogicalPlan plan = IcebergPyFrames.plan(frame);
+    Map columns = IcebergPyScanParts.byName(plan);
     for (int i = 0; i < all.size(); i++) {
       Map description = (Map) all.get(i);
-      Column column = org.apache.spark.sql.functions.col((String) description.get("source"));
+      Expression column = (Expression) columns.get(description.get("source"));
       if (description.get("type") != null)
-        column = column.cast(DataType.fromJson((String) description.get("type")));
-      if (Boolean.TRUE.equals(description.get("optional"))) column = nullable(column);
-      out.add(column.as((String) description.get("name"),
-          Metadata.fromJson((String) description.get("metadata"))));
+        column = IcebergPyFrames.expression(session,
+            ((org.apache.spark.sql.Column) IcebergPyFrames.column(column))
+                .cast(DataType.fromJson((String) description.get("type"))));
+      // whatever the plan knows about it
+      if (Boolean.TRUE.equals(description.get("optional"))) column = new KnownNullable(column);
+      out.add(IcebergPyFrames.alias(column, (String) description.get("name"),
+          scala.Option.apply(Metadata.fromJson((String) description.get("metadata")))));
     }
-    return ((org.apache.spark.sql.classic.Dataset) frame).select(IcebergPyBridge.seq(out));
-  }
-  /** Return a column that is nullable, whatever the plan knows about it. */
-  private static Column nullable(Column column) {
-    return org.apache.spark.sql.classic.ExpressionUtils.column(
-        new KnownNullable(org.apache.spark.sql.classic.ExpressionUtils.expression(column)));
+    return IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(out), plan));
   }
 
   /**

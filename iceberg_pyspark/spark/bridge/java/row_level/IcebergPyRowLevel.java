@@ -50,6 +50,12 @@ public class IcebergPyRowLevel {
     return new Project(IcebergPyBridge.seq(columns), plan);
   }
 
+  /** Return the rows of a frame that fulfil a condition. */
+  public Object where(Object session, Object frame, Object condition) {
+    return IcebergPyFrames.frame(session,
+        new Filter(IcebergPyFrames.expression(session, condition), IcebergPyFrames.plan(frame)));
+  }
+
   /**
    * Return the session's settings for writes, and the application's entries in a snapshot summary.
    */

@@ -52,8 +52,8 @@ class IcebergPyRowValues {
           .get(((Number) description.get("number")).intValue());
     if (is.equals("TargetValue")) return (Expression) rows.get(description.get("name"));
     if (is.equals("SourceColumn"))
-      return IcebergPyFrames.expression(session,
-          ((org.apache.spark.sql.classic.Dataset) source).col((String) description.get("name")));
+      return (Expression) (Object) ((org.apache.spark.sql.classic.Dataset) source)
+          .resolve((String) description.get("name"));
     if (is.equals("Number"))
       return Literal$.MODULE$.apply(
           Integer.valueOf(((Number) description.get("value")).intValue()));

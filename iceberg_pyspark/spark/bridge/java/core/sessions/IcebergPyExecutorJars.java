@@ -8,6 +8,8 @@ public class IcebergPyExecutorJars {
 
   /** Send the jar of a class to the executors of a session, also to those that start later. */
   static synchronized void send(SparkSession session, Class executorClass) {
+    // the driver's class loader is the parent of such an executor's
+    if (session.sparkContext().isLocal()) return;
     String jar = executorClass.getProtectionDomain().getCodeSource().getLocation().toString();
     String application = session.sparkContext().applicationId();
     if (application.equals(applications.get(jar))) return;
