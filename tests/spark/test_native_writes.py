@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.write import native_writer
 from iceberg_pyspark.spark.write.native_columns import partition_columns
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import accepts, parse_transform
+from iceberg_pyspark.storage.files.local import remove_folder
 from tests.support.native_lake import sqlite_conf
 from tests.support.rows import plain_value, sorted_rows, spark_rows
 from tests.support.spark_settings import configured
@@ -231,6 +232,33 @@ def test_nan_is_in_no_bound_and_not_counted(spark: SparkSession, lake: IcebergSe
     assert file.value_counts == dict.fromkeys((1, 2, 3, 4), 5)
     assert file.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 5}
     assert spark.sql(f"select 1 from {t} where a > 3 or isnan(c)").count() == 5
+
+
+def test_a_local_file_needs_no_process_and_no_checksums(
+    spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop's own class would run `chmod` for each file and folder, and write a file of checksums
+    beside each.
+    """
+    left: list[str] = []
+
+    def remove(folder: str) -> None:
+        left.extend(p.name for p in Path(folder).rglob("*"))
+        remove_folder(folder)
+
+    monkeypatch.setattr(native_writer, "remove_folder", remove)
+    spark.sql("create table fast.db.local (id bigint, p int) using iceberg partitioned by (p)")
+    hadoop = {
+        "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+        "fs.permissions.umask-mode": "027",
+    }
+    with configured(spark, hadoop):
+        spark.sql("insert into fast.db.local select id, id % 3 from range(30)")
+    files = [p for p in files_of(lake, "fast.db.local") if p.is_file()]
+    assert [p.suffix for p in files] == [".parquet"] * 3
+    assert {p.stat().st_mode & 0o777 for p in files} == {0o640}
+    assert [n for n in left if n.endswith(".crc")] == []
+    assert spark.table("fast.db.local").count() == 30
 
 
 def test_a_job_that_fails_leaves_no_folder(spark: SparkSession, lake: IcebergSession) -> None:

@@ -58,6 +58,7 @@ public class IcebergPyParquetWrites {
       session.sessionState().conf().setConfString((String) one.getKey(), (String) one.getValue());
     }
     Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
+    IcebergPyLocalFiles.addTo(hadoopOptions, session, folder);
     scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
         new HashSet((List) IcebergPyBridge.JSON.readValue(partitionColumns, List.class)),
         hadoopOptions, (FileCommitProtocol) commit,
