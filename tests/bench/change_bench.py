@@ -34,6 +34,8 @@ MERGE_ON_READ = (
     "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read'"
 )
 ONE_ROW_APPENDS = 100
+PARTITIONS = 1_000
+ROWS_OF_PARTITIONS = 200_000
 PYICEBERG_UPSERT = """
 import time
 from hashlib import sha512
@@ -168,7 +170,9 @@ class ChangeBench:
         )
 
     def appends(self, runs: int) -> Iterator[Line]:
-        """Measure appends of the whole lineitem into a new table, and of single rows."""
+        """Measure appends of the whole lineitem into a new table, of a part of it into many
+        partitions, and of single rows.
+        """
         for name, layout in (("", ""), (" by month", "PARTITIONED BY (months(l_shipdate))")):
             yield race(
                 f"append of lineitem{name}",
@@ -176,6 +180,21 @@ class ChangeBench:
                 runs=runs,
                 limit=1.1,
             )
+        yield race(
+            f"append of {ROWS_OF_PARTITIONS:,} rows into {PARTITIONS:,} partitions",
+            {
+                contestant: partial(
+                    self._append,
+                    contestant,
+                    f"PARTITIONED BY (bucket({PARTITIONS}, l_orderkey)) "
+                    "TBLPROPERTIES ('write.distribution-mode' = 'none')",
+                    ROWS_OF_PARTITIONS,
+                )
+                for contestant in CATALOGS
+            },
+            runs=1,
+            limit=1.0,
+        )
         yield race(
             f"{ONE_ROW_APPENDS} one-row appends",
             {contestant: partial(self._append_rows, contestant) for contestant in CATALOGS},
@@ -189,11 +208,12 @@ class ChangeBench:
         self.sql(f"CREATE TABLE {full} ({columns}) USING iceberg {layout}")
         return full
 
-    def _append(self, contestant: str, layout: str) -> None:
+    def _append(self, contestant: str, layout: str, rows: int | None = None) -> None:
         columns = ", ".join(
             f"{f.name} {f.dataType.simpleString()}" for f in self.spark.table("lineitem").schema
         )
-        self.sql(f"INSERT INTO {self._new(contestant, columns, layout)} SELECT * FROM lineitem")
+        table, some = self._new(contestant, columns, layout), f"LIMIT {rows}" if rows else ""
+        self.sql(f"INSERT INTO {table} SELECT * FROM lineitem {some}")
 
     def _append_rows(self, contestant: str) -> None:
         full = self._new(contestant, "id BIGINT, v STRING", "")
