@@ -224,10 +224,16 @@ class Pair:
         """Run a merge that also evolves the schema; Java's table gives the resulting columns."""
         before = self.shape.copy()
         text = changes.evolving_merge(self.draw, self.shape)
-        if self.run(text, at=self.draw(st.sampled_from(self.places))):
-            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).schema)
-        else:
+        self._follow_merge(before, self.run(text, at=self.draw(st.sampled_from(self.places))))
+
+    def _follow_merge(self, before: changes.Shape, succeeded: bool) -> None:
+        """Take over the columns that a merge leaves: Spark evolves the schema before it runs it, so
+        that they stay if it is refused then.
+        """
+        if not succeeded:
+            before.next_name = self.shape.next_name
             self.shape = before
+        self.shape.read_columns(self.lake.spark.table(self.in_java[1]).schema)
 
     def append_frame(self) -> None:
         """Append a DataFrame, whose columns and fields Spark finds by name."""
@@ -251,10 +257,9 @@ class Pair:
             (merging.withSchemaEvolution() if evolves else merging).merge()
 
         names = self.ours, self.in_java[1]
-        if self.do(f"merge {rows}", *(partial(merge, name) for name in names)):
-            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).schema)
-        else:
-            self.shape = before
+        self._follow_merge(
+            before, self.do(f"merge {rows}", *(partial(merge, name) for name in names))
+        )
 
     def update_by_call(self) -> None:
         """Update our table through our Python API, and Java's by a statement."""
