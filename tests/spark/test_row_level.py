@@ -587,7 +587,7 @@ def test_one_task_changes_rows_of_few_small_files(
         with monkeypatch.context() as limited:
             limited.setattr(target_module, constant, most)
             spark.sql(f"update rows.db.single set s = '{constant}' where id <= 2")
-    assert ["Exchange" in plan for plan in plans] == [False, False, True, True]
+    assert ["Exchange hash" in plan for plan in plans] == [False, False, True, True]
     found = contents(t)
     assert [found[i] for i in range(4)] == ["_BYTES_OF_A_TASK"] * 3 + [found[3]]
     assert len(found) == len(IDS)

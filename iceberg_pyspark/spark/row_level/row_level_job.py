@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.arrow.arrow_schemas import stored_schema
@@ -21,11 +21,12 @@ from iceberg_pyspark.spark.write.native_writer import write_natively
 from iceberg_pyspark.spark.write.resolved_write import WriteSettings
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
-from iceberg_pyspark.table.row_level.change_task import ChangeTask, Op, TaskChanges
+from iceberg_pyspark.table.row_level.change_task import FILE, POS, ChangeTask, Op, TaskChanges
 from iceberg_pyspark.table.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.table.row_level.touched_rows import TouchedRows, unite
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
+_LOG_OF_NEIGHBOURS = 12
 
 
 def run_job(
@@ -64,8 +65,9 @@ def run_job(
             frame = bridge.writes.rebalance(frame, [sql.lit(0)], advised_bytes)
         elif has_no_keys and mode == "merge-on-read" and not needs_no_rebalance():
             # The rows are few and come from many files: without this, each task would write a file.
+            by = _neighbours() if operation == "update" else []
             frame = bridge.writes.rebalance(
-                frame, [], distribution.partition_bytes or _ADVISORY_BYTES
+                frame, by, distribution.partition_bytes or _ADVISORY_BYTES
             )
         if is_native:
             change_format = bridge.writes.change_format()
@@ -111,6 +113,15 @@ def _is_a_write(metadata: TableMetadata, operation: OperationName, mode: Mode) -
     return (
         operation == "merge" and mode == "copy-on-write" and metadata.default_spec.is_unpartitioned
     )
+
+
+def _neighbours() -> list[Column]:
+    """Return columns by which rows are spread, but not those that stand together in a file.
+
+    Without columns, Spark sorts the rows of each task by a hash of the whole row before it spreads
+    them. The rows of a merge may be new, without a place.
+    """
+    return [sql.col(FILE), sql.shiftright(sql.col(POS), _LOG_OF_NEIGHBOURS)]
 
 
 def _is_adaptive(spark: SparkSession) -> bool:
