@@ -31,7 +31,8 @@ app = typer.Typer(
     cls=CommandLine,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
+    rich_markup_mode=None,  # panels of rich take longer than all else of `--help`
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     epilog="These options can also follow the command.",
 )
 

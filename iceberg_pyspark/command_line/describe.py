@@ -3,6 +3,8 @@
 Implements `list`: namespaces and tables.
 
 Shows rows of metadata tables: `files`, `snapshots`, `history`, `refs`.
+
+Commands import what they call, which `--help` does not need.
 """
 
 from __future__ import annotations
@@ -20,15 +22,12 @@ from iceberg_pyspark.command_line.output import Output, SnapshotId, TableName
 from iceberg_pyspark.display import utc_text
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchNamespaceError, NotFoundError
 from iceberg_pyspark.redaction import redact_properties
-from iceberg_pyspark.spec.partitioning import spec_to_json
-from iceberg_pyspark.spec.schema import schema_to_json
-from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.spec.transforms import transform_text
 from iceberg_pyspark.sql_text.names import is_path
 
 if TYPE_CHECKING:
     from iceberg_pyspark.table.table import Table
 
+# ruff: noqa: PLC0415 - see above
 
 # these columns fit a line of a terminal; JSON has all columns
 _FILE_COLUMNS = ("content", "file_path", "partition", "record_count", "file_size_in_bytes")
@@ -93,10 +92,8 @@ def _print(
     keep: Callable[[Mapping[str, Any]], bool] = lambda row: True,
 ) -> None:
     """Print a metadata table: all columns in JSON, else only those of `columns` that it has."""
-    from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
-    from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - the same
-        SnapshotSelector,
-    )
+    from iceberg_pyspark.command_line.arrow_rows import rows_of
+    from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
     invocation = invocation_of(context)
     selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
@@ -173,6 +170,8 @@ def describe(
 
 def schema(context: typer.Context, table: TableName) -> None:
     """Show the columns of a table."""
+    from iceberg_pyspark.spec.schema import schema_to_json
+
     invocation = invocation_of(context)
     schema = invocation.table(table).schema
     if invocation.output.as_json:
@@ -185,6 +184,9 @@ def schema(context: typer.Context, table: TableName) -> None:
 
 def spec(context: typer.Context, table: TableName) -> None:
     """Show the partition spec of a table."""
+    from iceberg_pyspark.spec.partitioning import spec_to_json
+    from iceberg_pyspark.spec.transforms import transform_text
+
     invocation = invocation_of(context)
     loaded_table = invocation.table(table)
     if invocation.output.as_json:
@@ -211,6 +213,8 @@ def uuid(context: typer.Context, table: TableName) -> None:
 
 
 def _describe_table(output: Output, table: Table) -> None:
+    from iceberg_pyspark.spec.table_metadata import metadata_to_json
+
     metadata = table.metadata
     if output.as_json:
         document = metadata_to_json(metadata)

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 
 from iceberg_pyspark.command_line.invocation import invocation_of, parse_property
 from iceberg_pyspark.command_line.output import COLUMNS, Output, group_rows
@@ -55,7 +54,9 @@ def _command(
     """Return a function whose signature typer reads."""
 
     def command(context: typer.Context, **words: Any) -> None:
-        from iceberg_pyspark.command_line.progress_display import shown_progress  # noqa: PLC0415 - slow
+        from rich.console import Console  # noqa: PLC0415 - slow
+
+        from iceberg_pyspark.command_line.progress_display import shown_progress  # noqa: PLC0415 - the same
 
         arguments = {
             p.name: _value(p, words[p.name])

@@ -6,6 +6,8 @@ values come from metadata of possibly untrusted writers: control characters are 
 Defines the arguments that several commands share.
 
 The groups of a plan of a rewrite of data files, as the rows of a short table.
+
+Methods that print tables import rich: `--help` and JSON need none.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from iceberg_pyspark.display import escape_text, printable
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import PlannedGroup
 
+
+# ruff: noqa: PLC0415 - see above
 
 COLUMNS = ("group", "partition", "files", "bytes", "new files", "reasons")
 MAX_ROWS = 20
@@ -86,6 +89,8 @@ class Output:
         if self.as_json:
             self.document([dict(zip(columns, row, strict=True)) for row in rows])
             return
+        from rich.text import Text
+
         values = [list(row) for row in rows]
         table = _grid(header=True)
         for position, column in enumerate(columns):
@@ -104,6 +109,8 @@ class Output:
         if self.as_json:
             self.document(dict(facts))
             return
+        from rich.text import Text
+
         table = _grid(header=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
@@ -182,12 +189,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _grid(*, header: bool) -> Table:
+    from rich.table import Table
+
     return Table(box=None, show_header=header, pad_edge=False, padding=(0, 2, 0, 0))
 
 
 def _print(table: Table) -> None:
     """Print a table in the width of the terminal; without a terminal, each row is one line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED_WIDTH
+    from rich.console import Console
+
     # rich would end the process if the pipe is closed early, so this function writes the text
     console = Console(file=StringIO(), width=width, highlight=False)
     with console.capture() as text:

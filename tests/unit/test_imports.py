@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import iceberg_pyspark
@@ -78,6 +79,48 @@ def test_install_imports_nothing_that_most_sessions_do_not_need() -> None:
     assert modules.isdisjoint(f"{PACKAGE.name}.{part}" for part in rarely_needed)
     # each takes a millisecond of every process
     assert len([m for m in modules if m.startswith(f"{PACKAGE.name}.")]) <= 400
+
+
+def modules_of_command(*arguments: str) -> set[str]:
+    """Return the modules that a new process has after one command."""
+    return modules_after(
+        "import contextlib, io, sys\n"
+        "from iceberg_pyspark.command_line.__main__ import main\n"
+        f"sys.argv = ['iceberg-py', *{arguments}]\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main()"
+    )
+
+
+def test_help_imports_what_it_prints() -> None:
+    modules = modules_of_command("--help")
+    foreign = {"rich", "pydantic", "pyarrow", "numpy", "yaml", "sqlalchemy", "pyspark", "asyncio"}
+    assert modules.isdisjoint(foreign)
+    assert "typer" in modules
+    assert len([m for m in modules if m.startswith(f"{PACKAGE.name}.")]) <= 55
+
+
+@pytest.mark.parametrize("command", ["files", "snapshots"])
+def test_commands_import_what_they_need(command: str, tmp_path: Path) -> None:
+    catalog = iceberg_pyspark.load_catalog("c", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", "id BIGINT").append(pa.table({"id": [1]}))
+    modules = modules_of_command("--json", command, str(tmp_path / "db" / "t"))
+    assert f"{PACKAGE.name}.table.metadata_tables.lookup" in modules
+    foreign = {
+        "rich",
+        "pandas",
+        "sqlglot",
+        "sqlalchemy",
+        "fsspec",
+        "httpx",
+        "datafusion",
+        "pyspark",
+    }
+    assert modules.isdisjoint(foreign)
+    rarely_needed = ("table.health", "table.verify", "table.maintenance.rewrites", "catalogs.rest")
+    assert modules.isdisjoint(f"{PACKAGE.name}.{part}" for part in rarely_needed)
+    assert len([m for m in modules if m.startswith(f"{PACKAGE.name}.")]) <= 292
 
 
 @pytest.mark.parametrize("first", ["pyspark.java_gateway", "iceberg_pyspark"])
