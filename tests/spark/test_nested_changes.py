@@ -117,14 +117,28 @@ def test_other_fields_are_refused(session: IcebergSession, kind: str, message: s
         assert message in str(refused.value)
         assert str(refused.value.getCondition()).startswith(UNSAFE)
     table = session.table(name)
-    with pytest.raises(InvalidRequestError, match=f"{UNSAFE}.* table db.t: ") as refused_call:
-        table.update({"s": PAIRS[kind]}, "id = 1")
-    assert message in str(refused_call.value)
+    for condition in ("id = 1", "id = 100"):
+        with pytest.raises(InvalidRequestError, match=f"{UNSAFE}.* table db.t: ") as refused_call:
+            table.update({"s": PAIRS[kind]}, condition)
+        assert message in str(refused_call.value)
     with pytest.raises(InvalidRequestError, match=r"assigns to s\.p, .* gets whole columns"):
         table.merge_into(session.spark.range(9, 10), "t.id = s.id").whenNotMatched().insert(
             {"s.p": "1"}
         ).merge()
     assert contents(session, name) == OF_ROW
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_other_fields_are_refused_by_a_table_without_rows(
+    session: IcebergSession, mode: str
+) -> None:
+    name = "nested.db.without_rows"
+    session.spark.sql(
+        f"create or replace table {name} ({COLUMNS}) using iceberg tblproperties "
+        f"('write.update.mode' = '{mode}')"
+    )
+    with pytest.raises(InvalidRequestError, match=UNSAFE):
+        session.table(name).update({"s": PAIRS["missing a field"]})
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

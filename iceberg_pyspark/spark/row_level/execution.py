@@ -194,6 +194,8 @@ class _Run:
                 and not rewritten_paths
                 and self.operation.source is None
             ):
+                # Spark analyses the values, and refuses those that fit no column.
+                self.operation.changes(target, target.rows(), mode)
                 return self._commit(target, TouchedRows(), rewritten_paths)
             mode = mode if rewritten_paths is not None else "merge-on-read"
             target_read = target.read(rewritten_paths)
