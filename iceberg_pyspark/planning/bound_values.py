@@ -128,10 +128,8 @@ def _numbers(bounds: pa.Array, formats: dict[int, str], dtype: Any) -> pa.Array:
     for width, format_ in formats.items():
         at = lengths == width
         if at.all():
-            out, is_known = (
-                _bytes_of(starts, width, data).view(format_).reshape(-1).astype(dtype),
-                at,
-            )
+            out = _bytes_of(starts, width, data).view(format_).reshape(-1).astype(dtype)
+            is_known = at
         elif at.any():
             out[at] = _bytes_of(starts[at], width, data).view(format_).reshape(-1)
             is_known |= at
