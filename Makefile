@@ -37,7 +37,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test nightly demo docs bench generate releases clean lint tests-fast tests-spark tests-interop tests-older tests-fuzz
+.PHONY: help env check test nightly demo docs bench generate releases wheel clean lint tests-fast tests-spark tests-interop tests-older tests-fuzz
 
 help:
 	@echo 'make demo      a tour on TPC-H tables: write, read, skip files, travel in time, stream, merge, delete'
@@ -49,6 +49,7 @@ help:
 	@echo 'make generate  writes what is made from the code: Java classes of bridge/protocol/, docs/reference, figures of README.md'
 	@echo 'make docs      builds the documentation in build/site; warnings are errors'
 	@echo 'make releases  runs first steps on every release of Spark, and writes docs/releases.md'
+	@echo 'make wheel     the wheel in dist/, with the Java classes compiled for each release of Spark'
 	@echo 'make env       creates .venv and .venv-oracle'
 	@echo 'make clean     removes the files of tests and demo; `git clean -dfX` also the environments and downloads'
 
@@ -136,6 +137,9 @@ nightly: env
 
 releases: env
 	$(ORACLE) -m tests.releases $(ARGS)
+
+wheel: env
+	$(ORACLE) -m tests.releases.wheel dist
 
 generate: .venv/.stamp-dev
 	PATH=$(CURDIR)/.venv/bin:$$PATH $(NEWEST) -m tests.generate.java_protocol

@@ -2,9 +2,10 @@
 
 `python -m tests.bench.cold_bench [--runs 3]`. Each side runs in a process of its own, in turns, on
 its own table of 1,000 rows (`cold_steps.py`). Ours runs with the compiled classes that an earlier
-process has kept, and once more with empty caches. Both run also with an archive of the classes that
-an earlier process of the same side has loaded (class data sharing of the JVM). The CPU seconds are
-those of all processes; they compare where other work on the machine makes times differ.
+process has kept, and with empty caches, without and with the classes of a wheel. Both run also with
+an archive of the classes that an earlier process of the same side has loaded (class data sharing of
+the JVM). The CPU seconds are those of all processes; they compare where other work on the machine
+makes times differ.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as TextTable
 
+from iceberg_pyspark.spark.bridge import java_classes
 from tests.bench.cold_steps import START, STATEMENTS
+from tests.releases.release_jvm import ReleaseJvm
 from tests.support.oracle import oracle_jars
-from tests.support.spark_sessions import spark_environment
+from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 WHOLE = "whole process"
 ARCHIVED = " archived"
+WHEEL_FILE = "compiled.zip"
 LIMITS = {WHOLE: 0.85}
 MAX_OF_STEPS = 1.0
 MAX_OVER_SPARK = 0.3
@@ -43,10 +47,10 @@ def run_side(side: str, scratch: Path, cache: Path, java_option: str = "") -> St
     if java_option:
         environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {java_option} pyspark-shell"
     folder = scratch / "warehouse"
-    jars = [str(oracle_jars()[0])] if side == "jvm" else []
+    files = {"jvm": [str(oracle_jars()[0])], "wheel": [str(scratch / WHEEL_FILE)]}.get(side, [])
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.cold_steps", side, str(folder), *jars],
+        [sys.executable, "-m", "tests.bench.cold_steps", side, str(folder), *files],
         env=environment,
         capture_output=True,
         text=True,
@@ -66,11 +70,12 @@ def run_side(side: str, scratch: Path, cache: Path, java_option: str = "") -> St
 def compare(runs: int = RUNS) -> list[TextTable]:
     """Measure everything and return the tables to print."""
     sides: dict[str, list[Steps]] = {
-        **{side: [] for side in ("ours", "jvm", "spark", "empty")},
+        **{side: [] for side in ("ours", "jvm", "spark", "empty", "wheel")},
         **{f"{side}{ARCHIVED}": [] for side in ("ours", "jvm")},
     }
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         scratch = Path(folder)
+        _pack_classes(scratch / WHEEL_FILE)
         run_side("ours", scratch, scratch / "kept")
         for side in ("ours", "jvm"):
             # The JVM writes the archive when it ends; the process is waited for until then.
@@ -80,7 +85,7 @@ def compare(runs: int = RUNS) -> list[TextTable]:
         for run in range(runs):
             turns.reverse()
             for side in turns:
-                cache = scratch / (f"empty{run}" if side == "empty" else "kept")
+                cache = scratch / (f"{side}{run}" if side in ("empty", "wheel") else "kept")
                 program = "ours" if side == "empty" else side.removesuffix(ARCHIVED)
                 archive = f"-XX:SharedArchiveFile={scratch / program}.jsa"
                 option = archive if side.endswith(ARCHIVED) else ""
@@ -96,6 +101,16 @@ def compare(runs: int = RUNS) -> list[TextTable]:
         _over_spark(sides),
         _stages(stages),
     ]
+
+
+def _pack_classes(file: Path) -> None:
+    """Write the classes that a wheel has for this Spark."""
+    jars = sorted((SPARK_HOME / "jars").glob("*.jar"))
+    jvm = ReleaseJvm(jars)
+    with jvm.gateway(jars) as gateway:
+        build = java_classes.classes_of_build(gateway)
+    jvm.stop()
+    file.write_bytes(java_classes.packed_classes(dict([build])))
 
 
 def _median(steps: Sequence[Steps], name: str, number: int) -> float:
@@ -122,7 +137,15 @@ def _over_spark(sides: Mapping[str, Sequence[Steps]]) -> TextTable:
         ("install, over Spark's own start", START, "ours", "spark", MAX_OVER_SPARK),
         ("the connector's start, over Spark's own", START, "jvm", "spark", None),
         ("empty caches, over kept classes, whole process", WHOLE, "empty", "ours", None),
-        ("empty caches, over kept classes, start", START, "empty", "ours", MAX_OF_EMPTY_CACHES),
+        ("empty caches, over kept classes, start", START, "empty", "ours", None),
+        ("empty caches and a wheel, whole process", WHOLE, "wheel", "ours", None),
+        (
+            "empty caches and a wheel, start",
+            START,
+            "wheel",
+            "ours",
+            MAX_OF_EMPTY_CACHES,
+        ),
         ("an archive of classes, whole process", WHOLE, f"ours{ARCHIVED}", "ours", None),
     ):
         numbers = [_median(sides[more], name, i) - _median(sides[less], name, i) for i in (0, 1)]

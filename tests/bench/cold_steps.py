@@ -1,7 +1,8 @@
-"""The first of each statement in a new process: `cold_steps.py SIDE FOLDER [JAR]`.
+"""The first of each statement in a new process: `cold_steps.py SIDE FOLDER [FILE]`.
 
-`SIDE` is `spark` (only the session), `jvm` (the connector, in `JAR`), `ours`, or `stages`: ours,
-with the parts of each step. Prints one line of JSON: by step, the seconds and the CPU seconds of
+`SIDE` is `spark` (only the session), `jvm` (the connector, whose jar is `FILE`), `ours`, `wheel`
+(ours, with the compiled classes of a wheel in `FILE`), or `stages`: ours, with the parts of each
+step. Prints one line of JSON: by step, the seconds and the CPU seconds of
 all processes, and the parts. It imports what an application does, in the order of the README.
 """
 
@@ -119,7 +120,7 @@ class Parts:
 
 def main() -> None:
     """Run the steps of one side."""
-    side, folder, *jars = sys.argv[1:]
+    side, folder, *files = sys.argv[1:]
     steps: dict[str, tuple[float, float, dict[str, float]]] = {}
     parts = Parts()
     spark: Any = None
@@ -135,7 +136,7 @@ def main() -> None:
         nonlocal spark
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
-        if side in ("ours", "stages"):
+        if side in ("ours", "wheel", "stages"):
             import iceberg_pyspark  # noqa: PLC0415
 
         builder = SparkSession.builder.master("local[2]")
@@ -149,7 +150,7 @@ def main() -> None:
         }
         if side == "jvm":
             settings |= {
-                "spark.driver.extraClassPath": os.pathsep.join(jars),
+                "spark.driver.extraClassPath": files[0],
                 "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
                 "spark.sql.extensions": "org.apache.iceberg.spark.extensions."
                 "IcebergSparkSessionExtensions",
@@ -161,7 +162,11 @@ def main() -> None:
         parts.add("Spark", time.perf_counter() - started)
         if side == "stages":
             parts.prepare(spark)
-        elif side == "ours":
+        elif side in ("ours", "wheel"):
+            if side == "wheel":
+                from iceberg_pyspark.spark.bridge import java_classes  # noqa: PLC0415
+
+                java_classes.COMPILED = files[0]
             iceberg_pyspark.install(spark)
 
     step(START, start)

@@ -34,17 +34,19 @@ _POM = """\
         <exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>
       </exclusions>
     </dependency>
-    <dependency>
+    {more}
+  </dependencies>
+</project>
+"""
+# A library of Hadoop's since 3.4.2, whose parent states the version.
+_ACCELERATOR = """\
+<dependency>
       <groupId>software.amazon.s3.analyticsaccelerator</groupId>
       <artifactId>analyticsaccelerator-s3</artifactId>
       <exclusions>
         <exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>
       </exclusions>
-    </dependency>
-    {sdk}
-  </dependencies>
-</project>
-"""
+    </dependency>"""
 _MODULE = """\
 <dependency>
       <groupId>software.amazon.awssdk</groupId>
@@ -67,9 +69,9 @@ def made_jars() -> list[Path]:
     return sorted((folder / "jars").glob("*.jar")) if (folder / "done").exists() else []
 
 
-def s3a_jars() -> list[Path]:
-    """Return the jars; skip the test if Maven or its repository is not available."""
-    hadoop = hadoop_version()
+def s3a_jars(hadoop: str | None = None) -> list[Path]:
+    """Return the jars for a version of Hadoop, or that of pyspark; skip the test without Maven."""
+    hadoop = hadoop or hadoop_version()
     with build_lock(f"hadoop-aws-{hadoop}") as folder:
         done = folder / "done"
         jars = folder / "jars"
@@ -77,9 +79,12 @@ def s3a_jars() -> list[Path]:
             maven = shutil.which("mvn")
             if maven is None:
                 absent("hadoop-aws", "it comes by Maven, and there is no program 'mvn'")
-            modules = "\n    ".join(_MODULE.format(name=name) for name in _SDK)
+            more = [_MODULE.format(name=name) for name in _SDK]
+            if hadoop != "3.4.1":
+                more.append(_ACCELERATOR)
             pom = folder / "pom.xml"
-            pom.write_text(_POM.format(hadoop=hadoop, sdk=modules), encoding="utf-8")
+            text = _POM.format(hadoop=hadoop, more="\n    ".join(more))
+            pom.write_text(text, encoding="utf-8")
             fetched = subprocess.run(
                 [
                     *(maven, "--batch-mode", "--quiet", "--file", str(pom)),

@@ -14,8 +14,8 @@ def made_jars() -> list[Path]:
     return sorted(SERVICES.glob("hadoop-azure-*/*.jar"))[-1:]
 
 
-def abfs_jar() -> Path:
-    """Return the jar for the Hadoop of pyspark; skip the test if Maven cannot bring it."""
-    version = hadoop_version()
+def abfs_jar(hadoop: str | None = None) -> Path:
+    """Return the jar for a version of Hadoop, or that of pyspark; skip the test without Maven."""
+    version = hadoop or hadoop_version()
     artifact = f"org.apache.hadoop:hadoop-azure:{version}"
     return kept_jar("hadoop-azure", artifact, f"hadoop-azure-{version}")

@@ -6,9 +6,13 @@ loader of Spark's driver, so Spark finds the catalog class by name whenever a ca
 executors get the jar when they need a class of it. All modules are compiled when Iceberg is
 installed, so missing features are known from then on.
 
-The jars are a cache for later sessions of the same user. The name of a jar contains digests of its
-sources and of its bytes, so truncated, damaged or extended jars are detected and compiled again.
-Jars that were unused for long are removed; a JVM uses a copy.
+A wheel made by `make wheel` has the classes compiled for the releases of Spark, which spare a new
+machine the compilation. They are used if Spark's build and the sources are those that they were
+made of; other builds of Spark compile the sources.
+
+The jars of compiled sources are a cache for later sessions of the same user. The name of a jar
+contains digests of its sources and of its bytes, so truncated, damaged or extended jars are
+detected and compiled again. Jars that were unused for long are removed; a JVM uses a copy.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -135,12 +140,12 @@ def _evict(parent: Path) -> None:
             path.unlink()
 
 
-def _jar(classes: Mapping[str, bytes]) -> bytes:
+def _jar(classes: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
     """Return a jar; equal classes give equal bytes."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as jar:
+    with zipfile.ZipFile(out, "w", compression) as jar:
         for name in sorted(classes):
-            jar.writestr(zipfile.ZipInfo(name), classes[name])
+            jar.writestr(zipfile.ZipInfo(name), classes[name], compression)
     return out.getvalue()
 
 
@@ -195,17 +200,15 @@ def _resource(loader: Any, name: str) -> Any:
 
 
 def _add_classes(gateway: Any, loader: Any) -> None:
-    """Compile the modules or take them from the cache, and add them to the loader."""
-    missing = {m for m, name in REQUIRED_CLASSES.items() if not _has(loader, name)}
-    modules = [module for module in BUILDS_ON if module not in missing]
-    text = [_toolchain(gateway.jvm, loader)]
-    for module in modules:
-        text += module, source_of(module), generator_text(module)
-    jar = class_jar(
-        user_folder("iceberg-pyspark-bridge"),
-        "\n".join(text),
-        lambda: _compile(gateway, loader, modules),
-    )
+    """Add the modules to the loader: those of the wheel, of the cache, or compiled now."""
+    modules = _modules(loader)
+    jar = _jar_of_wheel(gateway.jvm, modules)
+    if jar is None:
+        jar = class_jar(
+            user_folder("iceberg-pyspark-bridge"),
+            _text_of(_toolchain(gateway.jvm, loader), modules),
+            lambda: _compile(gateway, loader, modules),
+        )
     path = _lasting_folder() / "iceberg-pyspark-classes.jar"
     path.write_bytes(jar)
     _add_url(gateway.jvm, loader, path)
@@ -214,6 +217,78 @@ def _add_classes(gateway: Any, loader: Any) -> None:
             "the driver's class loader does not find the classes it was given"
         )
     _register_formats(gateway.jvm, loader, path.parent)
+
+
+COMPILED = "compiled.zip"
+"""The file of this package in which a wheel has the classes for builds of Spark."""
+
+
+def packed_classes(builds: Mapping[str, Mapping[str, bytes]]) -> bytes:
+    """Return the content of `COMPILED`; `builds` are those of `classes_of_build`.
+
+    Releases share most classes, so the file has each only once, by its digest, and the digests of
+    the classes of each build.
+    """
+    packed: dict[str, bytes] = {}
+    for build, files in builds.items():
+        digests = {name: sha256(content).hexdigest() for name, content in files.items()}
+        packed |= {digests[name]: content for name, content in files.items()}
+        packed[build] = json.dumps(digests).encode()
+    return _jar(packed, zipfile.ZIP_DEFLATED)
+
+
+def classes_of_build(gateway: Any) -> tuple[str, Mapping[str, bytes]]:
+    """Compile for the Spark of the JVM; return the digest of the build, and the classes.
+
+    They are those of all modules whose required classes the JVM has. Raise `ValueError` if a module
+    does not compile.
+    """
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    files = _compile(gateway, loader, _modules(loader))
+    if failures := json.loads(files[_FAILURES]):
+        raise ValueError(f"Spark {_release(gateway.jvm)}: {failures}")
+    return _build_digest(gateway.jvm), files
+
+
+def _build_digest(jvm: Any) -> str:
+    """Return a digest of the sources and of the builds of Spark and Hadoop."""
+    builds = (
+        _release(jvm),
+        _spark_package(jvm).SPARK_REVISION(),
+        jvm.org.apache.hadoop.util.VersionInfo.getBuildVersion(),
+    )
+    return sha256(_text_of(" ".join(map(str, builds)), list(BUILDS_ON)).encode()).hexdigest()
+
+
+def _jar_of_wheel(jvm: Any, modules: Sequence[str]) -> bytes | None:
+    """Return a jar with the classes of modules, or None if the wheel does not have all of them."""
+    file = resources.files(__package__) / COMPILED
+    if not file.is_file():
+        return None
+    build = _build_digest(jvm)
+    left_out = {name for m in BUILDS_ON if m not in modules for name in classes_of(m)}
+    with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
+        if build not in packed.namelist():
+            return None
+        digests: dict[str, str] = json.loads(packed.read(build))
+        files = {n: packed.read(d) for n, d in digests.items() if _top_class(n) not in left_out}
+    return _jar(files) if all(f"{_marker(m)}.class" in files for m in modules) else None
+
+
+def _top_class(file_name: str) -> str:
+    return file_name.removesuffix(".class").partition("$")[0]
+
+
+def _modules(loader: Any) -> list[str]:
+    """Return the modules whose required classes are there, each after those that it builds on."""
+    missing = {m for m, name in REQUIRED_CLASSES.items() if not _has(loader, name)}
+    return [module for module in BUILDS_ON if module not in missing]
+
+
+def _text_of(toolchain: str, modules: Sequence[str]) -> str:
+    """Return all that determines the classes of modules."""
+    sources = (text for m in modules for text in (m, source_of(m), generator_text(m)))
+    return "\n".join([toolchain, *sources])
 
 
 def _add_url(jvm: Any, loader: Any, path: Path) -> None:
