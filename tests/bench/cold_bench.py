@@ -4,8 +4,8 @@
 its own table of 1,000 rows (`cold_steps.py`). Ours runs with the compiled classes that an earlier
 process has kept, and with empty caches, without and with the classes of a wheel. Both run also with
 an archive of the classes that an earlier process of the same side has loaded (class data sharing of
-the JVM). The CPU seconds are those of all processes; they compare where other work on the machine
-makes times differ.
+the JVM). A table of Spark's own shows what Spark itself takes. The CPU seconds are those of all
+processes; they compare where other work on the machine makes times differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from iceberg_pyspark.spark.bridge import java_classes
-from tests.bench.cold_steps import START, STATEMENTS
+from tests.bench.cold_steps import OF_SPARK, START, STATEMENTS
 from tests.releases.release_jvm import ReleaseJvm
 from tests.support.oracle import oracle_jars
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
@@ -98,6 +98,7 @@ def compare(runs: int = RUNS) -> list[TextTable]:
             "the same, both with an archive of their classes",
             *(sides[f"{side}{ARCHIVED}"] for side in ("ours", "jvm")),
         ),
+        _beside_spark(sides),
         _over_spark(sides),
         _stages(stages),
     ]
@@ -128,6 +129,22 @@ def _steps(title: str, of_ours: Sequence[Steps], of_jvm: Sequence[Steps]) -> Tex
             ours, jvm = (_median(steps, name, number) for steps in (of_ours, of_jvm))
             cells += [f"{ours:.2f}", f"{jvm:.2f}", f"{ours / jvm:.2f}" if jvm else ""]
         text.add_row(name, *cells, f"{LIMITS.get(name, MAX_OF_STEPS)}")
+    return text
+
+
+def _beside_spark(sides: Mapping[str, Sequence[Steps]]) -> TextTable:
+    """Return what no connector can do without: the CPU seconds of Spark's own Parquet table."""
+    text = TextTable("step", title="CPU seconds beside a table of Spark's own, in Parquet")
+    for column in ("Spark", "ours", "JVM", "ours/Spark", "JVM/Spark"):
+        text.add_column(column, justify="right")
+    rows = {
+        name: [_median(sides[side], name, 1) for side in ("spark", "ours", "jvm")]
+        for name in (START, *OF_SPARK)
+    }
+    rows["together"] = [sum(of_side) for of_side in zip(*rows.values(), strict=True)]
+    for name, (spark, ours, jvm) in rows.items():
+        numbers = (spark, ours, jvm, ours / spark, jvm / spark)
+        text.add_row(name, *(f"{number:.2f}" for number in numbers))
     return text
 
 

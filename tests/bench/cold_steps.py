@@ -1,9 +1,10 @@
 """The first of each statement in a new process: `cold_steps.py SIDE FOLDER [FILE]`.
 
-`SIDE` is `spark` (only the session), `jvm` (the connector, whose jar is `FILE`), `ours`, `wheel`
-(ours, with the compiled classes of a wheel in `FILE`), or `stages`: ours, with the parts of each
-step. Prints one line of JSON: by step, the seconds and the CPU seconds of
-all processes, and the parts. It imports what an application does, in the order of the README.
+`SIDE` is `spark` (Spark's own Parquet table, which has no changes of rows), `jvm` (the connector,
+whose jar is `FILE`), `ours`, `wheel` (ours, with the compiled classes of a wheel in `FILE`), or
+`stages`: ours, with the parts of each step. Prints one line of JSON: by step, the seconds and the
+CPU seconds of all processes, and the parts. It imports what an application does, in the order of
+the README.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ STATEMENTS = {
     "DELETE": "DELETE FROM c.db.t WHERE id % 10 = 4",
     "MERGE": f"MERGE INTO c.db.t t USING (SELECT id * 3 AS id, 'new' AS v FROM range({ROWS})) s "
     "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+}
+OF_SPARK = {
+    "CREATE TABLE": "CREATE TABLE t (id BIGINT, v STRING) USING parquet",
+    **{name: STATEMENTS[name].replace("c.db.t", "t") for name in ("INSERT", "SELECT with WHERE")},
 }
 # 1,000 rows without the 100 of the DELETE, and 699 of the MERGE that are new
 EXPECTED = (1_599, 1_797_899, 1_000)
@@ -144,6 +149,7 @@ def main() -> None:
             "spark.driver.host": "127.0.0.1",
             "spark.log.level": "ERROR",
             "spark.ui.showConsoleProgress": "false",
+            "spark.sql.warehouse.dir": folder,
             "spark.sql.catalog.c": "iceberg_pyspark",
             "spark.sql.catalog.c.type": "hadoop",
             "spark.sql.catalog.c.warehouse": folder,
@@ -170,9 +176,9 @@ def main() -> None:
             iceberg_pyspark.install(spark)
 
     step(START, start)
+    for name, text in (OF_SPARK if side == "spark" else STATEMENTS).items():
+        step(name, lambda text=text: spark.sql(text).collect())  # type: ignore[misc]
     if side != "spark":
-        for name, text in STATEMENTS.items():
-            step(name, lambda text=text: spark.sql(text).collect())  # type: ignore[misc]
         found = spark.sql("SELECT count(*), sum(id), count_if(v = 'new') FROM c.db.t").first()
         assert tuple(found) == EXPECTED, found
     print(json.dumps(steps))
