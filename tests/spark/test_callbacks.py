@@ -17,7 +17,7 @@ import json, logging, socket, sys, threading, time
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.bridge import compiler, jvm
+from iceberg_pyspark.spark.bridge import java_classes, jvm
 
 folder, conf, theirs_first = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3] == "theirs first"
 builder = SparkSession.builder.master("local[2]").appName("callbacks")
@@ -47,7 +47,7 @@ if theirs_first:
     counts("theirs")
 else:
     # with no folder to keep classes in, their jar is gone once it is open
-    compiler.user_folder = lambda name: None
+    java_classes.user_folder = lambda name: None
 debug = folder + "/debug.log"
 handler = logging.FileHandler(debug)
 logging.getLogger().addHandler(handler)
