@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import iceberg_pyspark
 from tests.support.parameters import cases
 
 PACKAGE = Path(iceberg_pyspark.__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 TRAVELS = (
@@ -190,3 +193,33 @@ def is_module(name: str) -> bool:
 def test_each_module_has_a_name_of_its_own() -> None:
     names = Counter(p.stem for p in PACKAGE.rglob("*.py") if not p.stem.startswith("__"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_programs_that_nightly_tests_run_import_what_there_is() -> None:
+    """`make test` runs few of them, so nobody would notice a module that was renamed."""
+    imported = re.compile(r"^ *from ((?:iceberg_pyspark|tests|jobs)[\w.]*) import (.+)$", re.M)
+    missing = [
+        f"{file}: {module} {name}"
+        for file in sorted(TESTS.rglob("*.py"))
+        for text in _long_texts(file)
+        for module, names in imported.findall(text)
+        for name in re.findall(r"(\w+)(?: as \w+)?(?:, |$)", names)
+        if not _has(module, name)
+    ]
+    assert missing == []
+
+
+def _long_texts(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+            yield node.value
+
+
+def _has(module: str, name: str) -> bool:
+    try:
+        if hasattr(importlib.import_module(module), name):
+            return True
+        importlib.import_module(f"{module}.{name}")
+    except ModuleNotFoundError:
+        return False
+    return True
