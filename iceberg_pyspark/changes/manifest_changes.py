@@ -54,11 +54,11 @@ class SnapshotBase:
     `read_entries` returns a manifest's entries with the inherited numbers filled in. `read_paths`
     is cheaper: it returns the paths of a manifest's live files and of the data files that its live
     delete files refer to; `find_entries` is the cheapest: it returns only the live entries that
-    have or refer to one of some paths. `read_manifests` returns the manifests of an earlier
-    snapshot; `read_removed_entries` returns the entries that a snapshot removed from manifests that
-    it did not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so
-    that no snapshot can contain them. `identity_of` returns the same text for all locations of one
-    file.
+    have or refer to one of some paths, maybe without their metrics. `read_manifests` returns the
+    manifests of an earlier snapshot; `read_removed_entries` returns the entries that a snapshot
+    removed from manifests that it did not rewrite. `fresh_paths` are the paths of files that this
+    commit's writer created, so that no snapshot can contain them. `identity_of` returns the same
+    text for all locations of one file.
     """
 
     metadata: TableMetadata

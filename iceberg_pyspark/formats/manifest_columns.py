@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.encoding.physical_types import physical_type, physical_values
+from iceberg_pyspark.formats.known_manifests import EntriesKey, KnownEntries, get_or_decode
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, parse_manifest
 from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
@@ -55,15 +55,6 @@ Metrics = Collection[int] | Literal["all"]
 
 _DATA_FILE = 2
 _PARTITION = 102
-_CACHE_BYTES = 64 * 1024 * 1024
-_PLAIN_BYTES = 1024 * 1024
-"""A decoded manifest that takes more memory is kept compressed, to about a tenth."""
-_DECODED_MANIFESTS: DecodedCache[pa.Table | pa.Buffer] = DecodedCache(
-    _CACHE_BYTES, lambda kept: int(kept.nbytes if isinstance(kept, pa.Table) else kept.size)
-)
-_LIVE_PATHS: DecodedCache[pa.Table] = DecodedCache(
-    _CACHE_BYTES // 4, lambda table: int(table.nbytes)
-)
 _PATHS = ["file_path", "referenced_data_file"]
 _ENTRY_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
     "status": (0, pa.int32()),
@@ -108,75 +99,69 @@ def read_entries(
     *,
     drop_deleted: bool = True,
     metrics: Metrics = (),
-    columns: Collection[str] | None = None,
     decoder: Decoder = "auto",
 ) -> pa.Table:
     """Return the entries of a manifest in order, as columns, with all inherited values filled in.
 
     `partition_type` belongs to the manifest's own spec. `metrics` selects metrics: a collection of
-    field ids gives columns named by `metric_column`, "all" gives the complete maps. Of a manifest
-    that is known already, the columns that are not among `columns` may be missing. Deleted entries
+    field ids gives columns named by `metric_column`, "all" gives the complete maps. Deleted entries
     are dropped unless `drop_deleted` is False.
+    """
+    entries = known_entries(
+        file_io,
+        manifest,
+        partition_type,
+        drop_deleted=drop_deleted,
+        metrics=metrics,
+        decoder=decoder,
+    )
+    ids = (
+        METRIC_MAPS
+        if metrics == "all"
+        else (metric_column(metric, i) for metric in FILTER_METRICS for i in metrics)
+    )
+    return entries.table({*ENTRY_COLUMNS, *ids})
+
+
+def known_entries(
+    file_io: FileIO,
+    manifest: ManifestFile,
+    partition_type: StructType | None,
+    *,
+    drop_deleted: bool = True,
+    metrics: Metrics = (),
+    decoder: Decoder = "auto",
+) -> KnownEntries:
+    """Return the entries of `read_entries`, maybe with more metrics, without unpacking them.
+
+    Without a partition type, the partitions must not be looked at.
     """
     if manifest.key_metadata is not None and decoder == "auto":
         # the other decoder needs a file of the plaintext
         decoder = "fastavro"
     data = decrypted(file_io, manifest.key_metadata).read_bytes(manifest.manifest_path)
 
-    def decode() -> pa.Table:
+    def decode() -> KnownEntries:
         manifest_file = parse_manifest(data, manifest.manifest_path)
         _check_complete(manifest_file, manifest)
         return _EntryReader(
             manifest_file, manifest, _raw_entries(manifest_file, manifest, decoder, metrics)
-        ).table(partition_type, drop_deleted, metrics)
+        ).entries(partition_type or StructType(()), drop_deleted, metrics)
 
-    # the key uses the content, so a name that is reused for another manifest is safe
-    key = (
-        hashlib.sha256(data).digest(),
-        manifest,
-        partition_type,
-        drop_deleted,
-        metrics if isinstance(metrics, str) else frozenset(metrics),
-        decoder,
+    key = EntriesKey(
+        content_hash=hashlib.sha256(data).digest(),
+        manifest=manifest,
+        drop_deleted=drop_deleted,
+        decoder=decoder,
+        partition_type=partition_type,
+        metrics="all" if metrics == "all" else frozenset(metrics),
     )
-    kept = _DECODED_MANIFESTS.get(file_io, key)
-    if kept is None:
-        table = decode()
-        _DECODED_MANIFESTS.put(file_io, key, _packed(table))
-        if drop_deleted:
-            _LIVE_PATHS.put(file_io, key[:2], table.select(_PATHS))
-        return table
-    return kept if isinstance(kept, pa.Table) else _unpacked(kept, columns)
+    return get_or_decode(file_io, key, decode)
 
 
 def read_live_paths(file_io: FileIO, manifest: ManifestFile) -> pa.Table:
-    """Return the paths of a manifest's live entries, and of data files that they refer to.
-
-    A scan that is planned before a commit has decoded the manifest with other columns.
-    """
-    data = decrypted(file_io, manifest.key_metadata).read_bytes(manifest.manifest_path)
-    paths = _LIVE_PATHS.get(file_io, (hashlib.sha256(data).digest(), manifest))
-    if paths is None:
-        paths = read_entries(file_io, manifest, StructType(())).select(_PATHS)
-    return paths
-
-
-def _packed(table: pa.Table) -> pa.Table | pa.Buffer:
-    if table.nbytes <= _PLAIN_BYTES:
-        return table
-    stream = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return stream.getvalue()
-
-
-def _unpacked(data: pa.Buffer, columns: Collection[str] | None) -> pa.Table:
-    options = pa.ipc.IpcReadOptions()
-    if columns is not None:
-        names = pa.ipc.read_schema(data).names
-        options.included_fields = [i for i, name in enumerate(names) if name in columns]
-    return pa.ipc.open_stream(data, options=options).read_all()
+    """Return the paths of a manifest's live entries, and of data files that they refer to."""
+    return known_entries(file_io, manifest, None).table(_PATHS)
 
 
 def entries_with(entries: pa.Table, paths: Set[str]) -> pa.Array:
@@ -249,7 +234,9 @@ class _EntryReader:
             raise self._damage_error("an entry without data_file (field 2)")
         self._file = _children(data_file)
 
-    def table(self, partition_type: StructType, drop_deleted: bool, metrics: Metrics) -> pa.Table:
+    def entries(
+        self, partition_type: StructType, drop_deleted: bool, metrics: Metrics
+    ) -> KnownEntries:
         columns = {
             **{name: self._column(self._entry, name, *f) for name, f in _ENTRY_FIELDS.items()},
             **{name: self._column(self._file, name, *f) for name, f in _FILE_FIELDS.items()},
@@ -283,7 +270,8 @@ class _EntryReader:
             is_there = is_live
         if not is_there.all():
             table = table.filter(pa.array(is_there))
-        return self._with_sequence_numbers(table)
+        dropped = self._ordinals[~is_there].astype(np.int64)
+        return KnownEntries(self._with_sequence_numbers(table), dropped)
 
     def _column(
         self, parent: Mapping[str, pa.Array], name: str, field_id: int, type_: pa.DataType

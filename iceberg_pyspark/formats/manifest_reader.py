@@ -101,7 +101,7 @@ def read_manifest_entries(
 
 
 def entries_of(table: pa.Table) -> Iterator[ManifestEntry]:
-    """Yield the entries of an entry table with complete metrics, converted in batches."""
+    """Yield the entries of an entry table with all metrics or none, converted in batches."""
     for batch in table.to_batches(max_chunksize=_ENTRIES_AT_ONCE):
         columns = {name: batch.column(name) for name in batch.schema.names}
         parts = [part.to_pylist() for part in columns.pop("partition").flatten()]
@@ -113,7 +113,7 @@ def entries_of(table: pa.Table) -> Iterator[ManifestEntry]:
 
 def _manifest_entry(row: dict[str, Any], partition: tuple[Any, ...]) -> ManifestEntry:
     for metric in METRIC_MAPS:
-        if row[metric] is not None:
+        if row.get(metric) is not None:
             row[metric] = dict(row[metric])
     for name in ("split_offsets", "equality_ids"):
         if row[name] is not None:

@@ -8,7 +8,8 @@ entries, and not an object for each file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS, parse_avro, with_changes
-from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     EntryStatus,
@@ -31,6 +32,8 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 
 _SEQUENCE_NUMBERS = (3, 4)
 _FIRST_ROW_ID = 142
+_INHERITED = ["snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"]
+_COLUMNS = (*_INHERITED, "status", "file_path", "content_offset", "record_count", "partition")
 
 
 def rewrite_manifest(
@@ -61,38 +64,41 @@ def rewrite_manifest(
         or avro.null_field_ids
     ):
         return None
-    entries = read_entries(file_io, old, partition_type, drop_deleted=False)
-    status = _numpy(entries["status"])
-    is_live = status != EntryStatus.DELETED
-    goes = _is_removed(entries, removed) & is_live
-    stays = is_live & ~goes
-    numbers = {
-        name: entries[name].to_pylist()
-        for name in ("snapshot_id", "sequence_number", "file_sequence_number", "first_row_id")
-    }
+    known = known_entries(file_io, old, partition_type)
+    entries = known.table(_COLUMNS)
+    goes = _is_removed(entries, removed)
+    stays = ~goes
+    is_same = stays & _is_written(entries, old)
+    is_live = np.ones(avro.record_count, np.bool_)
+    is_live[known.dropped] = False
+    is_same_record = is_live.copy()
+    is_same_record[is_live] = is_same
+    row_of_record = np.cumsum(is_live) - 1
+    changed = np.flatnonzero(~is_same)
+    numbers_of_changed = entries.select(_INHERITED).take(pa.array(changed)).to_pylist()
+    numbers_by_row = dict(zip(changed.tolist(), numbers_of_changed, strict=True))
 
-    def change(row: int, record: dict[str, Any]) -> Mapping[str, Any] | None:
-        if not is_live[row]:
+    def change(number: int, record: dict[str, Any]) -> Mapping[str, Any] | None:
+        if not is_live[number]:
             return None
+        row = int(row_of_record[number])
+        numbers = numbers_by_row[row]
         record |= {
             "_0": int(EntryStatus.DELETED if goes[row] else EntryStatus.EXISTING),
-            "_1": snapshot_id if goes[row] else numbers["snapshot_id"][row],
-            "_3": numbers["sequence_number"][row],
-            "_4": numbers["file_sequence_number"][row],
+            "_1": snapshot_id if goes[row] else numbers["snapshot_id"],
+            "_3": numbers["sequence_number"],
+            "_4": numbers["file_sequence_number"],
         }
         if has_row_ids:
-            record["_2"][f"_{_FIRST_ROW_ID}"] = numbers["first_row_id"][row]
+            record["_2"][f"_{_FIRST_ROW_ID}"] = numbers["first_row_id"]
         return record
 
-    is_same = stays & _is_written(entries, old)
-    new = with_changes(avro, is_same.tolist(), change)
+    new = with_changes(avro, is_same_record.tolist(), change)
     with file_io.open_output(location) as stream:
         stream.write(new)
     length, key_metadata = stored_file(stream, len(new))
     rows = _numpy(entries["record_count"])
     least = pc.min(entries["sequence_number"].filter(pa.array(stays))).as_py()
-    partition = entries["partition"].filter(pa.array(is_live)).combine_chunks()
-    parts = [part.to_pylist() for part in partition.flatten()]
     manifest = ManifestFile(
         manifest_path=location,
         manifest_length=length,
@@ -103,16 +109,27 @@ def rewrite_manifest(
         min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if least is None else least,
         added_snapshot_id=snapshot_id,
         partitions=summarise_partitions(
-            partition_type, zip(*parts, strict=True) if parts else [()] * len(partition)
+            partition_type, _partitions_with_all_values(entries["partition"])
         ),
     )
-    masks = {EntryStatus.ADDED: is_live & False, EntryStatus.EXISTING: stays}
+    masks = {EntryStatus.ADDED: stays & False, EntryStatus.EXISTING: stays}
     masks[EntryStatus.DELETED] = goes
     return with_counts(
         manifest,
         {s: int(mask.sum()) for s, mask in masks.items()},
         {s: int(rows[mask].sum()) for s, mask in masks.items()},
     )
+
+
+def _partitions_with_all_values(partition: pa.ChunkedArray) -> Iterable[tuple[Any, ...]]:
+    """Return tuples with all values of each field; a million partitions have few different ones."""
+    parts = [
+        # 0.0 and -0.0 are equal, but different partition values
+        (part if pa.types.is_floating(part.type) else pc.unique(part)).to_pylist()
+        for part in partition.flatten()
+    ]
+    most = max(map(len, parts), default=0)
+    return zip(*(islice(cycle(part), most) for part in parts), strict=True)
 
 
 def _is_removed(entries: pa.Table, removed: Set[tuple[str, int | None]]) -> Any:

@@ -8,7 +8,7 @@ of its file can match.
 from __future__ import annotations
 
 from functools import cache, cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -109,6 +109,22 @@ def matching_deletes(table: pa.Table, predicate: predicates.Predicate) -> Mask:
     return _DeletesFilter(table).matching(predicate)
 
 
+class Ranges(Protocol):
+    """The values of a column that each file may have; see `ColumnRanges`."""
+
+    may_be_null: Mask
+    may_be_nan: Mask
+    may_be_value: Mask
+
+    @property
+    def lower(self) -> pa.Array:
+        """The lower bounds of the values that are neither null nor NaN; null is unknown."""
+
+    @property
+    def upper(self) -> pa.Array:
+        """The upper bounds, as `lower`."""
+
+
 class MetricsFilter:
     """A filter on the metric columns of a table; the bounds of each column are decoded once.
 
@@ -119,8 +135,12 @@ class MetricsFilter:
 
     def __init__(self, table: pa.Table, partitions: PartitionLeaves | None = None) -> None:
         self._table = table
+        self._rows = int(table.num_rows)
         self._partitions = partitions
-        self._ranges: dict[int, ColumnRanges] = {}
+        self._ranges = cache(self._ranges_of)
+
+    def _ranges_of(self, column: predicates.BoundColumn) -> Ranges:
+        return ColumnRanges(self._table, column)
 
     def matching(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether a row may make the bound row predicate true."""
@@ -129,9 +149,9 @@ class MetricsFilter:
     def _matches(self, predicate: predicates.Predicate) -> Mask:
         match predicate:
             case predicates.AlwaysTrue():
-                return np.ones(self._table.num_rows, np.bool_)
+                return np.ones(self._rows, np.bool_)
             case predicates.AlwaysFalse():
-                return np.zeros(self._table.num_rows, np.bool_)
+                return np.zeros(self._rows, np.bool_)
             case predicates.And(left, right):
                 return self._matches(left) & self._matches(right)
             case predicates.Or(left, right):
@@ -160,12 +180,9 @@ class MetricsFilter:
             return self._boxes(leaf)
         if isinstance(leaf.column, predicates.ExtractedColumn):
             return self._fields(leaf, leaf.column)
-        ranges = self._ranges.get(leaf.column.field_id)
-        if ranges is None:
-            ranges = ColumnRanges(self._table, leaf.column)
-            self._ranges[leaf.column.field_id] = ranges
+        ranges = self._ranges(leaf.column)
         if isinstance(leaf, predicates.BoundUnary):
-            may_match = np.full(self._table.num_rows, leaf.op in ("not_null", "not_nan"))
+            may_match = np.full(self._rows, leaf.op in ("not_null", "not_nan"))
         else:
             may_match = _some_value_may_match(leaf, ranges.lower, ranges.upper)
             if isinstance(leaf.column.type, UUIDType):
@@ -183,7 +200,7 @@ class MetricsFilter:
     def _boxes(self, leaf: predicates.BoundLiteral) -> Mask:
         """Return whether the box of all geometries in a file may meet the literal."""
         if leaf.op == "not_intersects":
-            return np.ones(self._table.num_rows, np.bool_)
+            return np.ones(self._rows, np.bool_)
         bounds = self._encoded_bounds(leaf.column)
         return np.array([bounds_may_meet(*b, leaf.literal) for b in bounds], np.bool_)
 

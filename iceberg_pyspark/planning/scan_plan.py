@@ -33,6 +33,7 @@ from iceberg_pyspark.planning.delete_index import (
     DeleteIndex,
     equality_field_ids,
 )
+from iceberg_pyspark.planning.entry_blocks import BlocksOfEntries, matching_blocks
 from iceberg_pyspark.planning.entry_filter import (
     Mask,
     matching_deletes,
@@ -90,20 +91,12 @@ def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 class ReadEntries(Protocol):
-    """A function that reads a manifest's live entries as a table of `spec/entry_columns.py`."""
+    """A function that reads a manifest's live entries, as tables of `spec/entry_columns.py`."""
 
     def __call__(
-        self,
-        manifest: ManifestFile,
-        partition_type: StructType,
-        *,
-        metrics: Collection[int],
-        columns: Collection[str] | None,
-    ) -> pa.Table:
-        """Read the entries with the metrics of these field ids.
-
-        Columns that are not among `columns` may be missing.
-        """
+        self, manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
+    ) -> BlocksOfEntries:
+        """Read the entries with the metrics of these field ids, and maybe of others."""
         ...
 
 
@@ -352,42 +345,48 @@ class ScanPlan:
 
         of_metrics = (metric_column(m, i) for m in FILTER_METRICS for i in metrics)
         filter_columns = frozenset(("partition", "record_count", *of_metrics))
+        has_filter = self._predicate != AlwaysTrue()
+        nothing = pa.table({})
 
-        def read(
-            manifest: ManifestFile, columns: Collection[str] | None = None
-        ) -> tuple[pa.Table, int]:
+        def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
-            table = self._read_entries(
-                manifest, spec_filter.partition_type, metrics=metrics, columns=columns
-            )
-            for field_id, column in self._filters.schemas_of_manifests.retyped_since(
-                manifest
-            ).items():
-                if field_id in metrics and not column.has_readable_rows:
+            entries = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
+            retyped = self._filters.schemas_of_manifests.retyped_since(manifest)
+            unreadable = [i for i, c in retyped.items() if i in metrics and not c.has_readable_rows]
+
+            def table(columns: Collection[str] | None, blocks: Mask | None = None) -> pa.Table:
+                table = entries.table(columns, blocks)
+                for field_id in unreadable:
                     table = _without_bounds(table, field_id)
-            return self._matching(table, spec_filter, manifest.content), table.num_rows
+                return table
 
-        def read_if_matching(manifest: ManifestFile) -> tuple[pa.Table, int]:
-            if manifest.content is ManifestContent.DATA and self._predicate != AlwaysTrue():
-                table, live_count = read(manifest, filter_columns)
-                if not table.num_rows or "file_path" in table.column_names:
-                    return table, live_count
-            return read(manifest)
+            if manifest.content is ManifestContent.DELETES or not has_filter:
+                whole = table(None)
+                matching = self._matching(whole, spec_filter, manifest.content)
+                return whole.filter(pa.array(matching)), entries.num_rows
+            blocks = None
+            if not retyped:
+                blocks = matching_blocks(entries, self._predicate, spec_filter.leaves.constant_ids)
+                if not blocks.any():
+                    return nothing, entries.num_rows
+            matching = self._matching(table(filter_columns, blocks), spec_filter, manifest.content)
+            if not matching.any():
+                return nothing, entries.num_rows
+            return table(None, blocks).filter(pa.array(matching)), entries.num_rows
 
-        return zip(manifests, threaded_map(read_if_matching, manifests), strict=True)
+        return zip(manifests, threaded_map(read, manifests), strict=True)
 
-    def _matching(
-        self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent
-    ) -> pa.Table:
-        if not isinstance(spec_filter.inclusive, AlwaysTrue):
-            table = table.filter(pa.array(matching_partitions(table, spec_filter.inclusive)))
-        if isinstance(self._predicate, AlwaysTrue):
-            return table
+    def _matching(self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent) -> Mask:
+        matching: Mask = matching_partitions(table, spec_filter.inclusive).copy()
+        if isinstance(self._predicate, AlwaysTrue) or not matching.any():
+            return matching
+        if not matching.all():
+            table = table.filter(pa.array(matching))
         if content is ManifestContent.DATA:
-            matching = matching_metrics(table, self._predicate, spec_filter.leaves)
+            matching[matching] = matching_metrics(table, self._predicate, spec_filter.leaves)
         else:
-            matching = matching_deletes(table, self._predicate)
-        return table.filter(pa.array(matching))
+            matching[matching] = matching_deletes(table, self._predicate)
+        return matching
 
     def _planned_files(
         self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex

@@ -313,8 +313,7 @@ class SnapshotStep:
         if not pc.any(is_sought).as_py():
             return []
         type_ = self._partition_type(metadata, manifest, parent)
-        entries = read_entries(self._io, manifest, type_, metrics="all")
-        return entries_of(entries.filter(is_sought))
+        return entries_of(read_entries(self._io, manifest, type_).filter(is_sought))
 
     def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
         """Return the entries of a manifest that this process wrote, or None if it may be another's.

@@ -28,7 +28,8 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Filter, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
-from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.known_manifests import KnownEntries
+from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
@@ -80,10 +81,9 @@ def _read_entries(
     partition_type: StructType,
     *,
     metrics: Collection[int],
-    columns: Collection[str] | None,
-) -> pa.Table:
+) -> KnownEntries:
     with _damage_of(table):
-        return read_entries(io, manifest, partition_type, metrics=metrics, columns=columns)
+        return known_entries(io, manifest, partition_type, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +12,9 @@ import pytest
 import iceberg_pyspark
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
-from iceberg_pyspark.formats import manifest_columns
+from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
+from iceberg_pyspark.formats.known_manifests import KnownEntries
 from iceberg_pyspark.formats.manifest_files.avro_manifests import AvroManifest
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.types import LongType
@@ -54,41 +55,52 @@ def test_a_plan_unpacks_only_what_its_filter_needs(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[tuple[int, int]] = []
-    unpacked: list[list[str]] = []
-    pack, unpack = manifest_columns._packed, manifest_columns._unpacked
+    unpacked: list[tuple[list[str], int]] = []
+    pack, unpack = known_manifests._packed, known_manifests._unpacked
 
     def packing(entries: pa.Table) -> pa.Table | pa.Buffer:
         packed = pack(entries)
         kept.append((entries.nbytes, packed.size))
         return packed
 
-    def unpacking(data: pa.Buffer, columns: Collection[str] | None) -> pa.Table:
-        entries = unpack(data, columns)
-        unpacked.append(entries.column_names)
+    def unpacking(
+        data: pa.Buffer, columns: Collection[str] | None, blocks: Sequence[int]
+    ) -> pa.Table:
+        entries = unpack(data, columns, blocks)
+        unpacked.append((entries.column_names, entries.num_rows))
         return entries
 
-    monkeypatch.setattr(manifest_columns, "_PLAIN_BYTES", 0)
-    monkeypatch.setattr(manifest_columns, "_packed", packing)
-    monkeypatch.setattr(manifest_columns, "_unpacked", unpacking)
+    monkeypatch.setattr(known_manifests, "_PLAIN_BYTES", 0)
+    monkeypatch.setattr(known_manifests, "BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(known_manifests, "_packed", packing)
+    monkeypatch.setattr(known_manifests, "_unpacked", unpacking)
     assert len(list(table.scan("id < 25").plan_files())) == 3
     [(plain, packed)] = kept
     assert packed < plain / 4
     assert not unpacked
+    # no block of entries has such an id
     assert not list(table.scan("id < 0").plan_files())
-    [names] = unpacked
+    assert not unpacked
+    # one block may have it, but no entry of the block
+    assert not list(table.scan("id < 25 AND id > 5000 OR id > 19 AND id < 20").plan_files())
+    [(names, count)] = unpacked
     assert "file_path" not in names
     assert len(names) < 10
+    assert count == 500
     unpacked.clear()
     assert len(list(table.scan("id < 25").plan_files())) == 3
-    assert ["file_path" in names for names in unpacked] == [False, True]
+    assert [("file_path" in names, count) for names, count in unpacked] == [
+        (False, 500),
+        (True, 500),
+    ]
     assert len(kept) == 1
 
 
 def test_what_does_not_fit_is_decoded_once_for_each_plan(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    none: DecodedCache[pa.Table | pa.Buffer] = DecodedCache(0, lambda _: 1)
-    monkeypatch.setattr(manifest_columns, "_DECODED_MANIFESTS", none)
+    none: DecodedCache[KnownEntries] = DecodedCache(0, lambda _: 1)
+    monkeypatch.setattr(known_manifests, "_KNOWN", none)
     decoded: list[str] = []
     raw_entries = AvroManifest.raw_entries
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Context
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from iceberg_pyspark.expressions.evaluation import decode_bound, evaluate
+from iceberg_pyspark.expressions.evaluation import decode_bound, evaluate, java_uuid_key
 from iceberg_pyspark.expressions.file_filters import compile_metrics_filter
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,
@@ -23,9 +24,12 @@ from iceberg_pyspark.expressions.predicates import (
     LiteralPredicate,
     Predicate,
 )
+from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
+from iceberg_pyspark.formats.known_manifests import KnownEntries
 from iceberg_pyspark.planning import entry_filter
 from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.entry_blocks import matching_blocks
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.types import (
@@ -38,6 +42,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     TimestampNsType,
     TimestampType,
+    UUIDType,
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
@@ -76,6 +81,26 @@ def files(draw: DrawFn, column: BoundColumn) -> DataFile:
     )
 
 
+@st.composite
+def files_of_rows(draw: DrawFn, column: BoundColumn) -> DataFile:
+    """Draw a file with the metrics of drawn values."""
+    rows = draw(st.lists(nullable(column.type), min_size=1, max_size=3))
+    some = [v for v in rows if v is not None and v == v]
+    key = draw(st.sampled_from([None, java_uuid_key])) if column.type == UUIDType() else None
+    some.sort(key=key)
+    bounds = [{column.field_id: value_to_bytes(column.type, v)} for v in some]
+    return DataFile(
+        file_path="f",
+        record_count=len(rows),
+        file_size_in_bytes=1,
+        value_counts={column.field_id: len(rows)},
+        null_value_counts={column.field_id: rows.count(None)},
+        nan_value_counts={column.field_id: len(rows) - rows.count(None) - len(some)},
+        lower_bounds=bounds[0] if bounds else None,
+        upper_bounds=bounds[-1] if bounds else None,
+    )
+
+
 @given(st.data())
 def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject) -> None:
     column, predicate = data.draw(one_column_predicates())
@@ -83,6 +108,98 @@ def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject)
     one_by_one = compile_metrics_filter(predicate)
     mask = matching_metrics(metrics_table(some, column.field_id), predicate)
     assert mask.tolist() == [one_by_one(f) for f in some]
+
+
+@pytest.fixture(scope="module")
+def block_entries() -> Iterator[int]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_manifests, "BLOCK_ENTRIES", 3)
+        yield 3
+
+
+@given(st.data())
+def test_only_blocks_without_a_matching_file_are_ruled_out(
+    block_entries: int, data: st.DataObject
+) -> None:
+    bound = columns(*data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), min_size=1, max_size=2)))
+    tables = []
+    count = data.draw(st.integers(0, 8))
+    for column in bound:
+        file = data.draw(st.sampled_from([files(column), files_of_rows(column)]))
+        some = data.draw(st.lists(file, min_size=count, max_size=count))
+        tables.append(metrics_table(some, column.field_id))
+    first, *others = tables
+    for other in others:
+        for name in other.column_names[1:]:
+            first = first.append_column(name, other[name])
+    known = KnownEntries(first, np.zeros(0, np.int64))
+    constant_ids = data.draw(st.sets(st.sampled_from([c.field_id for c in bound])))
+    for predicate in data.draw(st.lists(predicates(bound), min_size=1, max_size=3)):
+        blocks = matching_blocks(known, predicate, constant_ids)
+        matching = matching_metrics(first, predicate)
+        assert len(blocks) == len(known.block_starts)
+        in_blocks = np.repeat(blocks, block_entries)[:count]
+        assert not (matching & ~in_blocks).any()
+        left = known.table(None, blocks)
+        assert left.num_rows == in_blocks.sum()
+        assert matching_metrics(left, predicate).sum() == matching.sum()
+
+
+@given(st.data())
+def test_a_block_of_one_file_is_ruled_out_like_the_file(
+    block_entries: int, data: st.DataObject
+) -> None:
+    column, predicate = data.draw(one_column_predicates())
+    file = data.draw(files(column) | files_of_rows(column))
+    table = metrics_table([file], column.field_id)
+    known = KnownEntries(table, np.zeros(0, np.int64))
+    if not isinstance(column.type, UUIDType):
+        matching = matching_metrics(table, predicate)
+        assert matching_blocks(known, predicate, ()).tolist() == matching.tolist()
+    if isinstance(predicate, BoundUnary | BoundLiteral | BoundSet):
+        # the metrics of a source of an identity partition field say nothing
+        assert matching_blocks(known, predicate, {column.field_id}).tolist() == [True]
+
+
+def test_one_file_of_a_block_may_match() -> None:
+    """The others do not, whatever is first and last."""
+
+    def file(type_: PrimitiveType, low: Any, high: Any, nulls: int = 0, nans: int = 0) -> DataFile:
+        return DataFile(
+            file_path="f",
+            record_count=3,
+            file_size_in_bytes=1,
+            value_counts={1: 3},
+            null_value_counts={1: nulls},
+            nan_value_counts={1: nans},
+            lower_bounds=None if low is None else {1: value_to_bytes(type_, low)},
+            upper_bounds=None if high is None else {1: value_to_bytes(type_, high)},
+        )
+
+    double, uuid = DoubleType(), UUIDType()
+    low_first, high_first = bytes(16), b"\xff" * 16
+    others_of_uuids = file(uuid, b"\x10" * 16, b"\x20" * 16)
+    cases: list[tuple[PrimitiveType, Any, DataFile, DataFile]] = [
+        (double, ("is_nan",), file(double, 1.0, 2.0), file(double, 1.0, 2.0, nans=1)),
+        (double, ("is_null",), file(double, 1.0, 2.0), file(double, 1.0, 2.0, nulls=1)),
+        (double, ("not_null",), file(double, None, None, nulls=3), file(double, 1.0, 2.0)),
+        (double, ("gt", 5.0), file(double, 1.0, 2.0), file(double, 1.0, None)),
+        (double, ("gt", 5.0), file(double, 1.0, 2.0), file(double, 4.0, 6.0)),
+        (double, ("lt", 5.0), file(double, 8.0, 9.0), file(double, None, 9.0)),
+        (double, ("lt", 5.0), file(double, 8.0, 9.0), file(double, 4.0, 6.0)),
+        # in Java's order, bytes from 0x80 on are the least
+        (uuid, ("eq", b"\xf0" * 16), others_of_uuids, file(uuid, b"\x80" * 16, low_first)),
+        (uuid, ("eq", b"\xf0" * 16), others_of_uuids, file(uuid, low_first, high_first)),
+    ]
+    for type_, (op, *literal), other, match in cases:
+        column = BoundColumn(field_id=1, name="c", type=type_, required=False)
+        leaf = BoundLiteral(op, column, *literal) if literal else BoundUnary(op, column)
+        for some in ([match, other, other], [other, other, match], [other, other, other]):
+            table = metrics_table(some, 1)
+            mask = matching_metrics(table, leaf)
+            blocks = matching_blocks(KnownEntries(table, np.zeros(0, np.int64)), leaf, ())
+            assert mask.any() == (match in some), (leaf, some)
+            assert blocks.tolist() == [type_ == uuid or mask.any()], (leaf, some)
 
 
 def test_conditions_on_nulls_decode_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:

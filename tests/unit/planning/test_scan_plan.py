@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +23,9 @@ from iceberg_pyspark.expressions.predicates import (
     LiteralPredicate,
     Predicate,
 )
-from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats import known_manifests
+from iceberg_pyspark.formats.known_manifests import KnownEntries
+from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, without_collection
 from iceberg_pyspark.planning.split_pack import SplitOptions
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
@@ -80,6 +81,13 @@ SPECS = (
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def blocks_of_two_entries() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_manifests, "BLOCK_ENTRIES", 2)
+        yield
+
+
 def table(schema: Schema = SCHEMA, specs: Sequence[PartitionSpec] = SPECS) -> TableMetadata:
     return TableMetadata(
         format_version=2,
@@ -105,7 +113,7 @@ def plan(
         metadata=metadata or table(),
         manifests=manifests,
         predicate=bind(predicate, SCHEMA),
-        read_entries=partial(read_entries, io),
+        read_entries=partial(known_entries, io),
     )
 
 
@@ -141,10 +149,9 @@ def test_a_manifest_that_cannot_match_is_not_opened() -> None:
         partition_type: StructType,
         *,
         metrics: Collection[int],
-        columns: Collection[str] | None,
-    ) -> pa.Table:
+    ) -> KnownEntries:
         opened.append((manifest.manifest_path, set(metrics)))
-        return read_entries(io, manifest, partition_type, metrics=metrics, columns=columns)
+        return known_entries(io, manifest, partition_type, metrics=metrics)
 
     planned = ScanPlan(
         metadata=table(),
@@ -418,7 +425,7 @@ def test_no_file_with_a_matching_row_is_pruned(
         metadata=table(),
         manifests=manifests,
         predicate=predicate,
-        read_entries=partial(read_entries, io),
+        read_entries=partial(known_entries, io),
     )
     tasks = list(planned.tasks())
     assert matching <= {t.file_path for t in tasks}

@@ -30,7 +30,7 @@ from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOpt
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
-from iceberg_pyspark.formats import manifest_columns
+from iceberg_pyspark.formats import known_manifests, manifest_columns
 from iceberg_pyspark.spark.native_read.columns import native_columns
 from iceberg_pyspark.spark.rows.spark_types import (
     from_spark_schema,
@@ -389,8 +389,8 @@ def test_a_removal_lists_no_paths_of_other_files(monkeypatch: pytest.MonkeyPatch
     assert sorted(left) == sorted(files[1:])
 
 
-def test_a_delete_decodes_no_manifest_anew_that_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paths that the commit looks for are in what the plan has decoded."""
+def test_a_delete_decodes_each_manifest_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the commit looks for and rewrites is in what the plan has decoded."""
     table = new_table(properties={"commit.manifest-merge.enabled": "false"})
     for start in range(0, 50, 10):
         table.append(some_rows(60).slice(start, 10))
@@ -402,13 +402,13 @@ def test_a_delete_decodes_no_manifest_anew_that_it_keeps(monkeypatch: pytest.Mon
         return decode(*arguments)
 
     monkeypatch.setattr(manifest_columns, "_raw_entries", counting)
-    manifest_columns._DECODED_MANIFESTS._entries.clear()
+    known_manifests._KNOWN._entries.clear()
     table.refresh().delete("id >= 5 AND id < 15")
-    kept = {row["path"] for row in table.refresh().inspect.manifests().to_pylist()}
-    counts = Counter(decoded)
-    assert len(counts) == 5
-    assert [counts[path] for path in counts if path in kept] == [1, 1, 1]
-    assert table.scan().count() == 40
+    assert len(decoded) == len(set(decoded)) == 5
+    # manifests that were rewritten have entries of removed files
+    table.refresh().delete("id >= 18 AND id < 22")
+    assert len(decoded) == len(set(decoded))
+    assert table.refresh().scan().count() == 36
 
 
 def plan_files(size: int) -> Action:

@@ -1,0 +1,103 @@
+"""Rules out whole blocks of a manifest's entries by the ranges of each column's values.
+
+Specification, "Scan Planning". The ranges are computed once for entries that stay in memory, so
+that a later filter looks only at the entries of blocks that may have a matching file. A block is
+ruled out only if `entry_filter.MetricsFilter` would drop each of its entries: a range of a block
+holds all values of its files, and a file without bounds makes the range unlimited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions import predicates
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, MetricsFilter, Ranges, mask_of
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
+from iceberg_pyspark.spec.types import UUIDType
+
+_T = TypeVar("_T")
+
+
+class BlocksOfEntries(Protocol):
+    """The entries of a manifest in blocks: `formats/known_manifests.KnownEntries`."""
+
+    num_rows: int
+
+    @property
+    def block_starts(self) -> Sequence[int]:
+        """The position of the first entry of each block."""
+
+    def table(self, columns: Collection[str] | None = None, blocks: Mask | None = None) -> pa.Table:
+        """Return the entries of the blocks in a mask, None for all; likewise the columns."""
+
+    def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """Return a value that is computed once for each key."""
+
+
+def matching_blocks(
+    entries: BlocksOfEntries, predicate: predicates.Predicate, constant_ids: Collection[int]
+) -> Mask:
+    """Return for each block whether a row of its files may make the bound row predicate true.
+
+    The entries must have been read with the metrics of the predicate's columns, of the types that
+    the predicate has. `constant_ids` are columns whose metrics say nothing.
+    """
+    return _BlocksFilter(entries, constant_ids).matching(predicate)
+
+
+class _BlocksFilter(MetricsFilter):
+    def __init__(self, entries: BlocksOfEntries, constant_ids: Collection[int]) -> None:
+        super().__init__(pa.table({"start": pa.array(entries.block_starts, pa.int64())}))
+        self._entries = entries
+        self._constant_ids = constant_ids
+
+    def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
+        column = leaf.column
+        if (
+            column.field_id in self._constant_ids
+            or isinstance(column, predicates.ExtractedColumn)
+            or (isinstance(leaf, predicates.BoundLiteral) and leaf.op == "intersects")
+        ):
+            return np.ones(self._rows, np.bool_)
+        return super()._leaf(leaf)
+
+    def _ranges_of(self, column: predicates.BoundColumn) -> Ranges:
+        def compute() -> _BlockRanges:
+            metrics = (metric_column(metric, column.field_id) for metric in FILTER_METRICS)
+            table = self._entries.table({"record_count", *metrics})
+            return _BlockRanges(ColumnRanges(table, column), column, self._entries.block_starts)
+
+        return self._entries.computed((_BlockRanges, column.field_id, column.type), compute)
+
+
+class _BlockRanges:
+    """The ranges of a column's values in blocks of entries, in the form of `ColumnRanges`."""
+
+    def __init__(
+        self, of_entries: ColumnRanges, column: predicates.BoundColumn, starts: Sequence[int]
+    ) -> None:
+        ends = [*starts, len(of_entries.may_be_value)][1:]
+        blocks = list(map(slice, starts, ends))
+
+        def any_of(mask: Mask) -> Mask:
+            return np.array([mask[block].any() for block in blocks], np.bool_)
+
+        def bound(bounds: pa.Array, limit: Callable[[pa.Array], pa.Scalar]) -> pa.Array:
+            of_values = pc.if_else(pa.array(of_entries.may_be_value), bounds, None)
+            limits = [limit(of_values[block]).as_py() for block in blocks]
+            is_unlimited = any_of(of_entries.may_be_value & mask_of(pc.is_null(bounds)))
+            return pc.if_else(pa.array(is_unlimited), None, pa.array(limits, bounds.type))
+
+        self.may_be_null = any_of(of_entries.may_be_null)
+        self.may_be_nan = any_of(of_entries.may_be_nan)
+        self.may_be_value = any_of(of_entries.may_be_value)
+        lower, upper = of_entries.lower, of_entries.upper
+        if isinstance(column.type, UUIDType):
+            # the bounds of uuids have two possible orders
+            lower = upper = pa.nulls(len(lower), lower.type)
+        self.lower, self.upper = bound(lower, pc.min), bound(upper, pc.max)
