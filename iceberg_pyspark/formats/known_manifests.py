@@ -105,12 +105,12 @@ def _unpacked(data: pa.Buffer, columns: Collection[str] | None, blocks: Sequence
 
 
 class EntriesKey(NamedTuple):
-    """What decoded entries depend on; the hash of the content makes reused names safe.
+    """What decoded entries depend on; the checksum of the file makes reused names safe.
 
     Without a partition type, the partitions may have any.
     """
 
-    content_hash: bytes
+    checksum: int
     manifest: ManifestFile
     drop_deleted: bool
     decoder: str

@@ -8,8 +8,8 @@ all rules. `formats/manifest_reader.py` reads manifests as objects.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Mapping, Set
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -149,7 +149,7 @@ def known_entries(
         ).entries(partition_type or StructType(()), drop_deleted, metrics)
 
     key = EntriesKey(
-        content_hash=hashlib.sha256(data).digest(),
+        checksum=zlib.crc32(data),
         manifest=manifest,
         drop_deleted=drop_deleted,
         decoder=decoder,
@@ -228,11 +228,16 @@ class _EntryReader:
         self._rows = raw.num_rows
         has_ordinals = ORDINAL in raw.column_names
         self._ordinals = _numpy(raw[ORDINAL]) if has_ordinals else np.arange(self._rows)
-        self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
-        data_file = self._entry.get(f"_{_DATA_FILE}")
+        whole = {name: raw.column(name) for name in raw.column_names}
+        data_file = whole.pop(f"_{_DATA_FILE}", None)
         if data_file is None or not pa.types.is_struct(data_file.type) or data_file.null_count:
             raise self._damage_error("an entry without data_file (field 2)")
-        self._file = _children(data_file)
+        self._entry = {name: column.combine_chunks() for name, column in whole.items()}
+        of_file = _children(data_file)
+        metric_names = {f"_{i}" for i in _METRIC_IDS.values()}
+        # metrics are most of a manifest, and few of them are needed
+        self._metric_maps = {name: of_file.pop(name) for name in metric_names & of_file.keys()}
+        self._file = {name: column.combine_chunks() for name, column in of_file.items()}
 
     def entries(
         self, partition_type: StructType, drop_deleted: bool, metrics: Metrics
@@ -445,50 +450,49 @@ class _EntryReader:
                 out |= self._metric_columns(metric, metrics)
         return out
 
-    def _metric_parts(self, metric: MetricMap) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-        """Return the lists of a metric, with all keys and all values; None if the file has none."""
-        lists = self._file.get(f"_{_METRIC_IDS[metric]}")
-        if lists is None:
-            return None
-        if not pa.types.is_list(lists.type) or lists.type.value_type.num_fields != 2:
-            raise self._damage_error(f"{metric} is {lists.type} and must be a map")
-        keys, values = lists.values.flatten()
-        return (
-            lists,
-            self._cast(keys, pa.int32(), metric),
-            self._cast(values, _METRIC_VALUES[metric], metric),
-        )
+    def _metric_parts(self, metric: MetricMap) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+        """Yield lists of a metric with all keys and all values, none if the file has no metric."""
+        chunked = self._metric_maps.get(f"_{_METRIC_IDS[metric]}")
+        for lists in [] if chunked is None else chunked.chunks:
+            if not pa.types.is_list(lists.type) or lists.type.value_type.num_fields != 2:
+                raise self._damage_error(f"{metric} is {lists.type} and must be a map")
+            keys, values = lists.values.flatten()
+            yield (
+                lists,
+                self._cast(keys, pa.int32(), metric),
+                self._cast(values, _METRIC_VALUES[metric], metric),
+            )
 
     def _whole_map(self, metric: MetricMap) -> pa.Array:
         type_ = pa.map_(pa.int32(), _METRIC_VALUES[metric])
-        parts = self._metric_parts(metric)
-        if parts is None:
-            return pa.nulls(self._rows, type_)
-        lists, keys, values = parts
-        mask = pc.is_null(lists) if lists.null_count else None
-        return pa.MapArray.from_arrays(lists.offsets, keys, values, type_, mask=mask)
+        maps = []
+        for lists, keys, values in self._metric_parts(metric):
+            mask = pc.is_null(lists) if lists.null_count else None
+            maps.append(pa.MapArray.from_arrays(lists.offsets, keys, values, type_, mask=mask))
+        return pa.concat_arrays(maps) if maps else pa.nulls(self._rows, type_)
 
     def _metric_columns(self, metric: MetricMap, field_ids: Collection[int]) -> dict[str, pa.Array]:
-        parts = self._metric_parts(metric)
-        if parts is None:
-            nulls = pa.nulls(self._rows, _METRIC_VALUES[metric])
-            return {metric_column(metric, i): nulls for i in field_ids}
-        lists, keys, values = parts
-        offsets = _numpy(lists.offsets)
-        key_numbers = _numpy(keys)
-        out = {}
-        for field_id in field_ids:
-            positions = np.flatnonzero(key_numbers == field_id)
-            at = np.full(self._rows, -1, np.int64)
-            # find the entry whose list contains the key; a key outside all lists belongs to no
-            # entry
-            row = np.searchsorted(offsets, positions, side="right") - 1
-            inside = (row >= 0) & (row < self._rows)
-            at[row[inside]] = positions[inside]
-            if lists.null_count:
-                at[_numpy(pc.is_null(lists))] = -1
-            out[metric_column(metric, field_id)] = values.take(pa.array(at, mask=at < 0))
-        return out
+        columns: dict[int, list[pa.Array]] = {i: [] for i in field_ids}
+        for lists, keys, values in self._metric_parts(metric):
+            offsets = _numpy(lists.offsets)
+            key_numbers = _numpy(keys)
+            for field_id, column in columns.items():
+                positions = np.flatnonzero(key_numbers == field_id)
+                at = np.full(len(lists), -1, np.int64)
+                # find the entry whose list contains the key; a key outside all lists belongs to no
+                # entry
+                row = np.searchsorted(offsets, positions, side="right") - 1
+                inside = (row >= 0) & (row < len(lists))
+                at[row[inside]] = positions[inside]
+                if lists.null_count:
+                    at[_numpy(pc.is_null(lists))] = -1
+                column.append(values.take(pa.array(at, mask=at < 0)))
+        is_missing = f"_{_METRIC_IDS[metric]}" not in self._metric_maps
+        nulls = pa.nulls(self._rows if is_missing else 0, _METRIC_VALUES[metric])
+        return {
+            metric_column(metric, i): pa.concat_arrays([nulls, *parts])
+            for i, parts in columns.items()
+        }
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -496,7 +500,7 @@ def _plain(array: pa.Array) -> pa.Array:
     return array.cast(pa.binary()) if fixed else array
 
 
-def _children(struct: pa.StructArray) -> dict[str, pa.Array]:
+def _children(struct: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
     return dict(zip((f.name for f in struct.type), struct.flatten(), strict=True))
 
 
