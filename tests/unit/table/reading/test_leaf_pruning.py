@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.formats.manifest_columns import read_entries
+from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.roots import content_writer
 from iceberg_pyspark.planning.manifest_pruning import without_needless_deletes
@@ -172,10 +172,10 @@ def ids_and_delete_leaves(
     def counted(io: Any, manifest: ManifestFile, *args: Any, **more: Any) -> Any:
         if manifest.content is ManifestContent.DELETES and not manifest.is_root:
             leaves.add(manifest.manifest_path)
-        return read_entries(io, manifest, *args, **more)
+        return known_entries(io, manifest, *args, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(scan_module, "read_entries", counted)
+        patch.setattr(scan_module, "known_entries", counted)
         ids = table.scan(filter=filter).to_arrow()["id"].to_pylist()
     return sorted(ids), len(leaves)
 
