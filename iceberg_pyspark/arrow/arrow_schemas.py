@@ -332,7 +332,8 @@ def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
 
 def stored_schema(schema: Schema) -> Schema:
     """Return the schema without the `unknown` columns, which files do not store."""
-    return replace(schema, fields=_stored_fields(schema.fields, ""))
+    fields = _stored_fields(schema.fields, "")
+    return schema if fields == schema.fields else replace(schema, fields=fields)
 
 
 def stored_arrow_schema(schema: Schema) -> pa.Schema:
@@ -359,10 +360,11 @@ def has_required_below(type_: Type) -> bool:
 
 
 def _stored_fields(fields: tuple[NestedField, ...], path: str) -> tuple[NestedField, ...]:
+    types = [(f, _stored_type(f.type, f"{path}{f.name}")) for f in fields]
     return tuple(
-        replace(f, type=_stored_type(f.type, f"{path}{f.name}"))
-        for f in fields
-        if not isinstance(f.type, UnknownType)
+        f if type_ is f.type else replace(f, type=type_)
+        for f, type_ in types
+        if not isinstance(type_, UnknownType)
     )
 
 
