@@ -6,7 +6,8 @@ the columns that it needs, of the blocks that it cannot rule out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from itertools import accumulate, compress
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,80 +29,6 @@ _MOST_NEWEST = 10_000
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 _T = TypeVar("_T")
-
-
-class KnownEntries:
-    """The entries of a manifest in order, in blocks, and small values that were computed of them.
-
-    `dropped` are the positions in the manifest of the entries that were left out.
-    """
-
-    def __init__(self, table: pa.Table, dropped: Numbers) -> None:
-        self.dropped = dropped
-        self.num_rows: int = table.num_rows
-        self._content: pa.Table | pa.Buffer = table
-        self._computed: dict[Hashable, Any] = {}
-
-    @property
-    def size(self) -> int:
-        """The bytes of memory that the entries take."""
-        kept = self._content
-        return int(kept.nbytes if isinstance(kept, pa.Table) else kept.size) + self.dropped.nbytes
-
-    @property
-    def block_starts(self) -> range:
-        """The position of the first entry of each block."""
-        return range(0, self.num_rows, BLOCK_ENTRIES)
-
-    def table(self, columns: Collection[str] | None = None, blocks: Mask | None = None) -> pa.Table:
-        """Return the entries of the blocks in a mask, None for all; likewise the columns."""
-        starts = list(self.block_starts)
-        if blocks is not None:
-            starts = [starts[i] for i in np.flatnonzero(blocks)]
-        if isinstance(self._content, pa.Buffer):
-            return _unpacked(self._content, columns, [i // BLOCK_ENTRIES for i in starts])
-        table = self._content
-        if columns is not None:
-            table = table.select([name for name in table.column_names if name in columns])
-        if len(starts) == len(self.block_starts):
-            return table
-        parts = (table.slice(start, BLOCK_ENTRIES) for start in starts)
-        return pa.concat_tables([table.slice(0, 0), *parts])
-
-    def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return a value that is computed once for each key."""
-        if key not in self._computed:
-            self._computed[key] = compute()
-        value: _T = self._computed[key]
-        return value
-
-    def kept(self) -> KnownEntries:
-        """Return the entries in the form that stays in memory."""
-        kept = KnownEntries(self._content, self.dropped)
-        kept._content = _packed(self._content)
-        kept._computed = self._computed
-        return kept
-
-
-def _packed(table: pa.Table) -> pa.Table | pa.Buffer:
-    if table.nbytes <= _PLAIN_BYTES:
-        return table
-    stream = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(stream, table.schema, options=options) as writer:
-        for start in range(0, table.num_rows, BLOCK_ENTRIES):
-            # one batch each, however the columns are cut
-            writer.write_table(table.slice(start, BLOCK_ENTRIES).combine_chunks())
-    return stream.getvalue()
-
-
-def _unpacked(data: pa.Buffer, columns: Collection[str] | None, blocks: Sequence[int]) -> pa.Table:
-    options = pa.ipc.IpcReadOptions()
-    if columns is not None:
-        names = pa.ipc.open_file(data).schema.names
-        options.included_fields = [i for i, name in enumerate(names) if name in columns]
-    file = pa.ipc.open_file(data, options=options)
-    return pa.Table.from_batches([file.get_batch(i) for i in blocks], file.schema)
 
 
 class EntriesKey(NamedTuple):
@@ -130,6 +57,115 @@ class EntriesKey(NamedTuple):
         return has_metrics and wanted.partition_type in (None, self.partition_type)
 
 
+class KnownEntries:
+    """The entries of a manifest in order, in blocks, and small values that were computed of them.
+
+    `dropped` are the positions in the manifest of the entries that were left out.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[pa.Table | pa.Buffer],
+        counts: Sequence[int],
+        schema: pa.Schema,
+        dropped: Numbers,
+    ) -> None:
+        """Take the blocks, each a table or packed, and the numbers of their entries."""
+        self.key: EntriesKey | None = None
+        self.dropped = dropped
+        self._blocks = list(blocks)
+        self._counts = counts
+        self._schema = schema
+        self._computed: dict[Hashable, Any] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """The number of entries."""
+        return sum(self._counts)
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that the entries take."""
+        sizes = (b.nbytes if isinstance(b, pa.Table) else b.size for b in self._blocks)
+        return int(sum(sizes)) + self.dropped.nbytes
+
+    @property
+    def block_starts(self) -> Sequence[int]:
+        """The position of the first entry of each block."""
+        return list(accumulate(self._counts, initial=0))[:-1]
+
+    def table(self, columns: Collection[str] | None = None, blocks: Mask | None = None) -> pa.Table:
+        """Return the entries of the blocks in a mask, None for all; likewise the columns."""
+        chosen = self._blocks if blocks is None else compress(self._blocks, blocks)
+        fields = [f for f in self._schema if columns is None or f.name in columns]
+        nothing = pa.schema(fields).empty_table()
+        return pa.concat_tables([nothing, *(self._unpacked(b, fields) for b in chosen)])
+
+    def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """Return a value that is computed once for each key.
+
+        Entries that were removed since, by `without`, may have been among those it was computed of.
+        """
+        if key not in self._computed:
+            self._computed[key] = compute()
+        value: _T = self._computed[key]
+        return value
+
+    def kept(self) -> KnownEntries:
+        """Return the entries in the form that stays in memory."""
+        if self.size <= _PLAIN_BYTES:
+            return self
+        blocks = (_packed(b) if isinstance(b, pa.Table) else b for b in self._blocks)
+        kept = KnownEntries(blocks, self._counts, self._schema, self.dropped)
+        kept.key = self.key
+        kept._computed = self._computed
+        return kept
+
+    def without(self, removed: Mask) -> KnownEntries:
+        """Return the entries of a manifest of these in which those of a mask are DELETED."""
+        blocks = list(self._blocks)
+        counts = list(self._counts)
+        for i, start in enumerate(self.block_starts):
+            stays = ~removed[start : start + counts[i]]
+            if stays.all():
+                continue
+            block = self._unpacked(blocks[i], list(self._schema)).filter(pa.array(stays))
+            blocks[i] = block if isinstance(blocks[i], pa.Table) else _packed(block)
+            counts[i] = block.num_rows
+        left = KnownEntries(blocks, counts, self._schema, np.flatnonzero(removed))
+        left.key = self.key
+        # ranges of more entries
+        left._computed = dict(self._computed)
+        return left
+
+    def _unpacked(self, block: pa.Table | pa.Buffer, fields: Sequence[pa.Field]) -> pa.Table:
+        names = [f.name for f in fields]
+        if isinstance(block, pa.Table):
+            return block.select(names)
+        return _unpacked(block, [self._schema.get_field_index(name) for name in names])
+
+
+def in_blocks(table: pa.Table, dropped: Numbers) -> KnownEntries:
+    """Return the entries of a table, as they were decoded; see `KnownEntries`."""
+    starts = range(0, table.num_rows, BLOCK_ENTRIES)
+    blocks = [table.slice(start, BLOCK_ENTRIES) for start in starts]
+    return KnownEntries(blocks, [b.num_rows for b in blocks], table.schema, dropped)
+
+
+def _packed(table: pa.Table) -> pa.Buffer:
+    stream = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
+        # one batch, however the columns are cut
+        writer.write_table(table.combine_chunks())
+    return stream.getvalue()
+
+
+def _unpacked(block: pa.Buffer, columns: Sequence[int]) -> pa.Table:
+    options = pa.ipc.IpcReadOptions(included_fields=list(columns))
+    return pa.ipc.open_stream(block, options=options).read_all()
+
+
 _KNOWN: DecodedCache[KnownEntries] = DecodedCache(_CACHE_BYTES, lambda known: known.size)
 _NEWEST: LruMap[Hashable, EntriesKey] = LruMap(_MOST_NEWEST)
 
@@ -142,6 +178,12 @@ def get_or_decode(io: FileIO, key: EntriesKey, decode: Callable[[], KnownEntries
         known = _KNOWN.get(io, newest)
     if known is None:
         known = decode()
-        _KNOWN.put(io, key, known.kept())
-        _NEWEST.put(key.manifest_key, key)
+        keep(io, key, known)
     return known
+
+
+def keep(io: FileIO, key: EntriesKey, entries: KnownEntries) -> None:
+    """Keep entries for `get_or_decode`, also for keys that this one covers."""
+    entries.key = key
+    _KNOWN.put(io, key, entries.kept())
+    _NEWEST.put(key.manifest_key, key)

@@ -18,7 +18,12 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.formats.encoding.physical_types import physical_type, physical_values
-from iceberg_pyspark.formats.known_manifests import EntriesKey, KnownEntries, get_or_decode
+from iceberg_pyspark.formats.known_manifests import (
+    EntriesKey,
+    KnownEntries,
+    get_or_decode,
+    in_blocks,
+)
 from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, parse_manifest
 from iceberg_pyspark.formats.puffin.deletion_vectors import decode_deletion_vector
@@ -276,7 +281,7 @@ class _EntryReader:
         if not is_there.all():
             table = table.filter(pa.array(is_there))
         dropped = self._ordinals[~is_there].astype(np.int64)
-        return KnownEntries(self._with_sequence_numbers(table), dropped)
+        return in_blocks(self._with_sequence_numbers(table), dropped)
 
     def _column(
         self, parent: Mapping[str, pa.Array], name: str, field_id: int, type_: pa.DataType

@@ -8,7 +8,9 @@ entries, and not an object for each file.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS, parse_avro, with_changes
+from iceberg_pyspark.formats.known_manifests import KnownEntries, keep
 from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -36,6 +39,15 @@ _INHERITED = ["snapshot_id", "sequence_number", "file_sequence_number", "first_r
 _COLUMNS = (*_INHERITED, "status", "file_path", "content_offset", "record_count", "partition")
 
 
+@dataclass(frozen=True, kw_only=True)
+class RewrittenManifest:
+    """A manifest as it was written; its entries, if all numbers of them are in it."""
+
+    manifest: ManifestFile
+    checksum: int
+    entries: KnownEntries | None
+
+
 def rewrite_manifest(
     file_io: FileIO,
     location: str,
@@ -46,7 +58,7 @@ def rewrite_manifest(
     format_version: int,
     snapshot_id: int,
     codec: str,
-) -> ManifestFile | None:
+) -> RewrittenManifest | None:
     """Write the live entries of a manifest; `removed` are paths and content offsets of files.
 
     Returns None, and writes nothing, if the manifest is of another version or codec.
@@ -94,6 +106,7 @@ def rewrite_manifest(
         return record
 
     new = with_changes(avro, is_same_record.tolist(), change)
+    is_known = is_same[stays].all() and not (has_row_ids and entries["first_row_id"].null_count)
     with file_io.open_output(location) as stream:
         stream.write(new)
     length, key_metadata = stored_file(stream, len(new))
@@ -114,11 +127,29 @@ def rewrite_manifest(
     )
     masks = {EntryStatus.ADDED: stays & False, EntryStatus.EXISTING: stays}
     masks[EntryStatus.DELETED] = goes
-    return with_counts(
-        manifest,
-        {s: int(mask.sum()) for s, mask in masks.items()},
-        {s: int(rows[mask].sum()) for s, mask in masks.items()},
+    return RewrittenManifest(
+        manifest=with_counts(
+            manifest,
+            {s: int(mask.sum()) for s, mask in masks.items()},
+            {s: int(rows[mask].sum()) for s, mask in masks.items()},
+        ),
+        checksum=zlib.crc32(new),
+        entries=known.without(goes) if is_known else None,
     )
+
+
+def keep_rewritten(
+    file_io: FileIO, rewritten: Mapping[str, RewrittenManifest], manifests: Iterable[ManifestFile]
+) -> None:
+    """Keep the entries of manifests that were rewritten, by location, for the next plan.
+
+    `manifests` are those of a snapshot, with the numbers that the manifest list assigned.
+    """
+    for manifest in manifests:
+        new = rewritten.get(manifest.manifest_path)
+        if new is not None and new.entries is not None and new.entries.key is not None:
+            key = new.entries.key._replace(checksum=new.checksum, manifest=manifest)
+            keep(file_io, key, new.entries)
 
 
 def _partitions_with_all_values(partition: pa.ChunkedArray) -> Iterable[tuple[Any, ...]]:

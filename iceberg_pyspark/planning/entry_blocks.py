@@ -26,7 +26,9 @@ _T = TypeVar("_T")
 class BlocksOfEntries(Protocol):
     """The entries of a manifest in blocks: `formats/known_manifests.KnownEntries`."""
 
-    num_rows: int
+    @property
+    def num_rows(self) -> int:
+        """The number of entries."""
 
     @property
     def block_starts(self) -> Sequence[int]:
@@ -36,7 +38,7 @@ class BlocksOfEntries(Protocol):
         """Return the entries of the blocks in a mask, None for all; likewise the columns."""
 
     def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return a value that is computed once for each key."""
+        """Return a value that is computed once for each key, maybe of entries that are gone."""
 
 
 def matching_blocks(

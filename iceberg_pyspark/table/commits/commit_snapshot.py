@@ -55,7 +55,11 @@ from iceberg_pyspark.formats.manifest_reader import (
     read_manifest_entries,
     read_manifest_header,
 )
-from iceberg_pyspark.formats.manifest_rewriter import rewrite_manifest
+from iceberg_pyspark.formats.manifest_rewriter import (
+    RewrittenManifest,
+    keep_rewritten,
+    rewrite_manifest,
+)
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
 from iceberg_pyspark.redaction import get_logger
@@ -124,6 +128,7 @@ class SnapshotStep:
         self._snapshot_id = 0
         self._attempt = 0
         self._written_manifests: dict[tuple[object, ...], ManifestFile] = {}
+        self._rewritten_manifests: dict[str, RewrittenManifest] = {}
         self._planned_manifests: dict[str, NewManifest] = {}
         self._manifest_count = 0
         self._new_keys: tuple[AddEncryptionKey, ...] = ()
@@ -383,9 +388,9 @@ class SnapshotStep:
         self._manifest_count += 1
         self._planned_manifests[location] = new_manifest
         codec = MANIFEST_COMPRESSION.of(metadata.properties)
-        manifest_file = None
+        rewritten = None
         if new_manifest.rewrites is not None:
-            manifest_file = rewrite_manifest(
+            rewritten = rewrite_manifest(
                 self._io,
                 location,
                 new_manifest.rewrites,
@@ -395,18 +400,22 @@ class SnapshotStep:
                 snapshot_id=self._snapshot_id,
                 codec=codec,
             )
-        manifest_file = manifest_file or write_manifest(
-            self._io,
-            location,
-            new_manifest.entries,
-            spec=spec,
-            schema=self._schema_of(new_manifest, metadata),
-            partition_type=type_,
-            format_version=metadata.format_version,
-            content=new_manifest.content,
-            snapshot_id=self._snapshot_id,
-            codec=codec,
-        )
+        if rewritten is not None:
+            self._rewritten_manifests[location] = rewritten
+            manifest_file = rewritten.manifest
+        else:
+            manifest_file = write_manifest(
+                self._io,
+                location,
+                new_manifest.entries,
+                spec=spec,
+                schema=self._schema_of(new_manifest, metadata),
+                partition_type=type_,
+                format_version=metadata.format_version,
+                content=new_manifest.content,
+                snapshot_id=self._snapshot_id,
+                codec=codec,
+            )
         self._written_manifests[key] = manifest_file
         return manifest_file
 
@@ -441,6 +450,7 @@ class SnapshotStep:
             first_row_id=m.next_row_id if m.format_version >= 3 else None,
             codec=MANIFEST_COMPRESSION.of(m.properties),
         )
+        keep_rewritten(self._io, self._rewritten_manifests, manifest_list.manifests)
         key_id = self._keep_key(m, manifest_list.key_metadata, now_ms)
         return Snapshot(
             snapshot_id=self._snapshot_id,

@@ -26,7 +26,7 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
-from iceberg_pyspark.formats.known_manifests import KnownEntries
+from iceberg_pyspark.formats.known_manifests import in_blocks
 from iceberg_pyspark.planning import entry_filter
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_blocks import matching_blocks
@@ -132,16 +132,16 @@ def test_only_blocks_without_a_matching_file_are_ruled_out(
     for other in others:
         for name in other.column_names[1:]:
             first = first.append_column(name, other[name])
-    known = KnownEntries(first, np.zeros(0, np.int64))
+    known = in_blocks(first, np.zeros(0, np.int64))
     constant_ids = data.draw(st.sets(st.sampled_from([c.field_id for c in bound])))
     for predicate in data.draw(st.lists(predicates(bound), min_size=1, max_size=3)):
         blocks = matching_blocks(known, predicate, constant_ids)
         matching = matching_metrics(first, predicate)
         assert len(blocks) == len(known.block_starts)
-        in_blocks = np.repeat(blocks, block_entries)[:count]
-        assert not (matching & ~in_blocks).any()
+        is_left = np.repeat(blocks, block_entries)[:count]
+        assert not (matching & ~is_left).any()
         left = known.table(None, blocks)
-        assert left.num_rows == in_blocks.sum()
+        assert left.num_rows == is_left.sum()
         assert matching_metrics(left, predicate).sum() == matching.sum()
 
 
@@ -152,7 +152,7 @@ def test_a_block_of_one_file_is_ruled_out_like_the_file(
     column, predicate = data.draw(one_column_predicates())
     file = data.draw(files(column) | files_of_rows(column))
     table = metrics_table([file], column.field_id)
-    known = KnownEntries(table, np.zeros(0, np.int64))
+    known = in_blocks(table, np.zeros(0, np.int64))
     if not isinstance(column.type, UUIDType):
         matching = matching_metrics(table, predicate)
         assert matching_blocks(known, predicate, ()).tolist() == matching.tolist()
@@ -197,7 +197,7 @@ def test_one_file_of_a_block_may_match() -> None:
         for some in ([match, other, other], [other, other, match], [other, other, other]):
             table = metrics_table(some, 1)
             mask = matching_metrics(table, leaf)
-            blocks = matching_blocks(KnownEntries(table, np.zeros(0, np.int64)), leaf, ())
+            blocks = matching_blocks(in_blocks(table, np.zeros(0, np.int64)), leaf, ())
             assert mask.any() == (match in some), (leaf, some)
             assert blocks.tolist() == [type_ == uuid or mask.any()], (leaf, some)
 
