@@ -3,7 +3,7 @@
 Specification, "Manifest Entry Fields". A rewritten manifest has the files of another, EXISTING with
 the values that they inherited, and the removed files, DELETED. Entries that are written like this
 already stay as they are: once a manifest was rewritten, the next time costs one block of some
-entries, and not an object for each file.
+entries. Other entries get new numbers in their bytes, and no object is made of them.
 """
 
 from __future__ import annotations
@@ -90,22 +90,21 @@ def rewrite_manifest(
     numbers_of_changed = entries.select(_INHERITED).take(pa.array(changed)).to_pylist()
     numbers_by_row = dict(zip(changed.tolist(), numbers_of_changed, strict=True))
 
-    def change(number: int, record: dict[str, Any]) -> Mapping[str, Any] | None:
+    def change(number: int) -> Mapping[str, int | None] | None:
         if not is_live[number]:
             return None
         row = int(row_of_record[number])
         numbers = numbers_by_row[row]
-        record |= {
+        return {
             "_0": int(EntryStatus.DELETED if goes[row] else EntryStatus.EXISTING),
             "_1": snapshot_id if goes[row] else numbers["snapshot_id"],
             "_3": numbers["sequence_number"],
             "_4": numbers["file_sequence_number"],
+            **({f"_{_FIRST_ROW_ID}": numbers["first_row_id"]} if has_row_ids else {}),
         }
-        if has_row_ids:
-            record["_2"][f"_{_FIRST_ROW_ID}"] = numbers["first_row_id"]
-        return record
 
-    new = with_changes(avro, is_same_record.tolist(), change)
+    names = [f"_{i}" for i in (0, 1, *needed)]
+    new = with_changes(avro, is_same_record.tolist(), names, change)
     is_known = is_same[stays].all() and not (has_row_ids and entries["first_row_id"].null_count)
     with file_io.open_output(location) as stream:
         stream.write(new)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
@@ -27,9 +27,11 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     Cost,
     arrow_cost,
     check_codec,
+    compress,
     plain_blocks,
     python_cost,
 )
+from iceberg_pyspark.formats.avro.record_bytes import Find, Places, compile_find, with_numbers
 from iceberg_pyspark.formats.avro.renamed_schemas import SchemaRenamer, damage_error
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
@@ -385,38 +387,50 @@ def write_avro(
 def with_changes(
     avro: AvroFile,
     is_same: Sequence[bool],
-    change: Callable[[int, dict[str, Any]], Mapping[str, Any] | None],
+    names: Collection[str],
+    change: Callable[[int], Mapping[str, int | None] | None],
 ) -> bytes:
-    """Return a file with the same header and changed records, which are keyed by `_<field id>`.
+    """Return a file with the same header and other numbers in some fields, named `_<field id>`.
 
     `is_same` tells which records stay; blocks of only such records are copied as they are stored.
-    `change` returns the new form of a record, given its number in the file; None drops it.
+    `change` returns the new numbers of a record, given its number in the file; None drops it.
     """
     sync = avro.header[-_SYNC_SIZE:]
+    find = compile_find(avro.schema, names)
     parts: list[bytes | memoryview] = [avro.header]
-    changed: list[Mapping[str, Any]] = []
-
-    def flush() -> None:
-        if changed:
-            parts.append(with_other_records(avro, changed)[len(avro.header) :])
-            changed.clear()
-
     end = 0
     for count, stored in avro._blocks:
         start, end = end, end + count
         if all(is_same[start:end]):
-            flush()
             parts += [write_signed(count), write_signed(len(stored)), stored, sync]
             continue
-        records = replace(avro, record_count=count, _blocks=[(count, stored)]).records()
-        for number, record in zip(range(start, end), records, strict=True):
-            new = record if is_same[number] else change(number, record)
-            if new is not None:
-                changed.append(new)
-        if len(changed) >= _MAX_BATCH:
-            flush()
-    flush()
+        changes = ({} if is_same[number] else change(number) for number in range(start, end))
+        records = _changed_records(replace(avro, _blocks=[(count, stored)]), find, changes)
+        if records:
+            data = compress(b"".join(records), avro.codec)
+            parts += [write_signed(len(records)), write_signed(len(data)), data, sync]
     return b"".join(parts)
+
+
+def _changed_records(
+    avro: AvroFile, find: Find, changes: Iterator[Mapping[str, int | None] | None]
+) -> list[bytes]:
+    """Return the records of a file with new numbers in some fields; None drops a record."""
+    records = []
+    cost = arrow_cost(avro.schema).of_bytes()
+    for block in avro._plain(cost, memory_limit(avro.size)):
+        data, at = bytes(block.data), 0
+        try:
+            for change in islice(changes, block.record_count):
+                places: Places = {}
+                start, at = at, find(data, at, places)
+                if change is not None:
+                    records.append(with_numbers(data, start, at, places, change))
+        except (IndexError, ValueError) as e:
+            raise damage_error(avro.location, str(e) or type(e).__name__) from e
+        if at != len(data):
+            raise damage_error(avro.location, "a block has bytes after its last record")
+    return records
 
 
 def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -118,6 +118,21 @@ def _decompress(block: memoryview, codec: str, room: int) -> bytes | memoryview 
             return _whole(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), block, room)
 
 
+def compress(plain: bytes, codec: str) -> bytes:
+    """Return the stored bytes of a block in a codec that manifests are written in."""
+    match codec:
+        case "null":
+            return plain
+        case "deflate":
+            deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            return deflater.compress(plain) + deflater.flush()
+        case "snappy":
+            body = cast("bytes", pa.compress(plain, codec="snappy", asbytes=True))
+            return body + zlib.crc32(plain).to_bytes(4, "big")
+        case _:
+            return cast("bytes", pa.compress(plain, codec="zstd", asbytes=True))
+
+
 def _whole(
     decompressor: bz2.BZ2Decompressor | lzma.LZMADecompressor, block: memoryview, room: int
 ) -> bytes:
