@@ -95,11 +95,15 @@ class KnownEntries:
         return list(accumulate(self._counts, initial=0))[:-1]
 
     def table(self, columns: Collection[str] | None = None, blocks: Mask | None = None) -> pa.Table:
-        """Return the entries of the blocks in a mask, None for all; likewise the columns."""
-        chosen = self._blocks if blocks is None else compress(self._blocks, blocks)
-        fields = [f for f in self._schema if columns is None or f.name in columns]
-        nothing = pa.schema(fields).empty_table()
-        return pa.concat_tables([nothing, *(self._unpacked(b, fields) for b in chosen)])
+        """Return the entries of the blocks in a mask, None for all.
+
+        Columns that are not among `columns` may be missing.
+        """
+        chosen = self._blocks if blocks is None else list(compress(self._blocks, blocks))
+        tables = [self._unpacked(block, columns) for block in chosen]
+        if len(tables) == 1:
+            return tables[0]
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
         """Return a value that is computed once for each key.
@@ -129,7 +133,7 @@ class KnownEntries:
             stays = ~removed[start : start + counts[i]]
             if stays.all():
                 continue
-            block = self._unpacked(blocks[i], list(self._schema)).filter(pa.array(stays))
+            block = self._unpacked(blocks[i]).filter(pa.array(stays))
             blocks[i] = block if isinstance(blocks[i], pa.Table) else _packed(block)
             counts[i] = block.num_rows
         left = KnownEntries(blocks, counts, self._schema, np.flatnonzero(removed))
@@ -138,11 +142,15 @@ class KnownEntries:
         left._computed = dict(self._computed)
         return left
 
-    def _unpacked(self, block: pa.Table | pa.Buffer, fields: Sequence[pa.Field]) -> pa.Table:
-        names = [f.name for f in fields]
+    def _unpacked(
+        self, block: pa.Table | pa.Buffer, columns: Collection[str] | None = None
+    ) -> pa.Table:
         if isinstance(block, pa.Table):
-            return block.select(names)
-        return _unpacked(block, [self._schema.get_field_index(name) for name in names])
+            return block
+        names = self._schema.names
+        return _unpacked(
+            block, [i for i, name in enumerate(names) if columns is None or name in columns]
+        )
 
 
 def in_blocks(table: pa.Table, dropped: Numbers) -> KnownEntries:

@@ -125,7 +125,9 @@ def read_entries(
         if metrics == "all"
         else (metric_column(metric, i) for metric in FILTER_METRICS for i in metrics)
     )
-    return entries.table({*ENTRY_COLUMNS, *ids})
+    names = {*ENTRY_COLUMNS, *ids}
+    table = entries.table(names)
+    return table.select([name for name in table.column_names if name in names])
 
 
 def known_entries(

@@ -16,11 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions import predicates
-from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, MetricsFilter, Ranges, mask_of
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, RangesFilter, mask_of
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.types import UUIDType
 
 _T = TypeVar("_T")
+
+_FEW = 500
+"""To look at fewer entries takes no longer than to compute and look at their ranges."""
 
 
 class BlocksOfEntries(Protocol):
@@ -35,7 +38,10 @@ class BlocksOfEntries(Protocol):
         """The position of the first entry of each block."""
 
     def table(self, columns: Collection[str] | None = None, blocks: Mask | None = None) -> pa.Table:
-        """Return the entries of the blocks in a mask, None for all; likewise the columns."""
+        """Return the entries of the blocks in a mask, None for all.
+
+        Columns that are not among `columns` may be missing.
+        """
 
     def computed(self, key: Hashable, compute: Callable[[], _T]) -> _T:
         """Return a value that is computed once for each key, maybe of entries that are gone."""
@@ -49,32 +55,36 @@ def matching_blocks(
     The entries must have been read with the metrics of the predicate's columns, of the types that
     the predicate has. `constant_ids` are columns whose metrics say nothing.
     """
+    if entries.num_rows < _FEW:
+        return np.ones(len(entries.block_starts), np.bool_)
     return _BlocksFilter(entries, constant_ids).matching(predicate)
 
 
-class _BlocksFilter(MetricsFilter):
+class _BlocksFilter(RangesFilter):
     def __init__(self, entries: BlocksOfEntries, constant_ids: Collection[int]) -> None:
-        super().__init__(pa.table({"start": pa.array(entries.block_starts, pa.int64())}))
-        self._entries = entries
         self._constant_ids = constant_ids
+
+        def ranges(column: predicates.BoundColumn) -> _BlockRanges:
+            key = (_BlockRanges, column.field_id, column.type)
+            return entries.computed(key, lambda: _block_ranges(entries, column))
+
+        super().__init__(len(entries.block_starts), ranges)
 
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
         column = leaf.column
         if (
             column.field_id in self._constant_ids
             or isinstance(column, predicates.ExtractedColumn)
-            or (isinstance(leaf, predicates.BoundLiteral) and leaf.op == "intersects")
+            or (isinstance(leaf, predicates.BoundLiteral) and "intersects" in leaf.op)
         ):
             return np.ones(self._rows, np.bool_)
         return super()._leaf(leaf)
 
-    def _ranges_of(self, column: predicates.BoundColumn) -> Ranges:
-        def compute() -> _BlockRanges:
-            metrics = (metric_column(metric, column.field_id) for metric in FILTER_METRICS)
-            table = self._entries.table({"record_count", *metrics})
-            return _BlockRanges(ColumnRanges(table, column), column, self._entries.block_starts)
 
-        return self._entries.computed((_BlockRanges, column.field_id, column.type), compute)
+def _block_ranges(entries: BlocksOfEntries, column: predicates.BoundColumn) -> _BlockRanges:
+    metrics = (metric_column(metric, column.field_id) for metric in FILTER_METRICS)
+    table = entries.table({"record_count", *metrics})
+    return _BlockRanges(ColumnRanges(table, column), column, entries.block_starts)
 
 
 class _BlockRanges:

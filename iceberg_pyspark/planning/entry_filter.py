@@ -7,6 +7,7 @@ of its file can match.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -125,25 +126,18 @@ class Ranges(Protocol):
         """The upper bounds, as `lower`."""
 
 
-class MetricsFilter:
-    """A filter on the metric columns of a table; the bounds of each column are decoded once.
+class RangesFilter:
+    """A filter on ranges of values: of files, or of other sets of rows.
 
-    The table must have been read with the metrics of the columns of all evaluated predicates.
-    With `partitions`, the partition values decide each leaf too. Rows of a source of an identity
-    partition field have the value of the partition, whatever the file and its metrics say.
+    `ranges` returns the ranges of a column for as many sets as `rows` says.
     """
 
-    def __init__(self, table: pa.Table, partitions: PartitionLeaves | None = None) -> None:
-        self._table = table
-        self._rows = int(table.num_rows)
-        self._partitions = partitions
-        self._ranges = cache(self._ranges_of)
-
-    def _ranges_of(self, column: predicates.BoundColumn) -> Ranges:
-        return ColumnRanges(self._table, column)
+    def __init__(self, rows: int, ranges: Callable[[predicates.BoundColumn], Ranges]) -> None:
+        self._rows = rows
+        self._ranges = ranges
 
     def matching(self, predicate: predicates.Predicate) -> Mask:
-        """Return for each file whether a row may make the bound row predicate true."""
+        """Return for each set whether a row may make the bound row predicate true."""
         return self._matches(push_not(predicate))
 
     def _matches(self, predicate: predicates.Predicate) -> Mask:
@@ -164,22 +158,7 @@ class MetricsFilter:
                 raise not_bound(predicate)
 
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
-        if self._partitions is None:
-            return self._metrics(leaf)
-        may_match = self._partitions.may_match(self._table, leaf)
-        if leaf.column.field_id in self._partitions.constant_ids:
-            return may_match
-        return may_match & self._metrics(leaf)
-
-    def _metrics(self, leaf: predicates.BoundLeaf) -> Mask:
         may_match: Mask
-        if isinstance(leaf, predicates.BoundLiteral) and leaf.op in (
-            "intersects",
-            "not_intersects",
-        ):
-            return self._boxes(leaf)
-        if isinstance(leaf.column, predicates.ExtractedColumn):
-            return self._fields(leaf, leaf.column)
         ranges = self._ranges(leaf.column)
         if isinstance(leaf, predicates.BoundUnary):
             may_match = np.full(self._rows, leaf.op in ("not_null", "not_nan"))
@@ -197,6 +176,38 @@ class MetricsFilter:
             may_match = may_match | ranges.may_be_nan
         return may_match
 
+
+class MetricsFilter(RangesFilter):
+    """A filter on the metric columns of a table; the bounds of each column are decoded once.
+
+    The table must have been read with the metrics of the columns of all evaluated predicates.
+    With `partitions`, the partition values decide each leaf too. Rows of a source of an identity
+    partition field have the value of the partition, whatever the file and its metrics say.
+    """
+
+    def __init__(self, table: pa.Table, partitions: PartitionLeaves | None = None) -> None:
+        super().__init__(table.num_rows, cache(lambda column: ColumnRanges(table, column)))
+        self._table = table
+        self._partitions = partitions
+
+    def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
+        if self._partitions is None:
+            return self._metrics(leaf)
+        may_match = self._partitions.may_match(self._table, leaf)
+        if leaf.column.field_id in self._partitions.constant_ids:
+            return may_match
+        return may_match & self._metrics(leaf)
+
+    def _metrics(self, leaf: predicates.BoundLeaf) -> Mask:
+        if isinstance(leaf, predicates.BoundLiteral) and leaf.op in (
+            "intersects",
+            "not_intersects",
+        ):
+            return self._boxes(leaf)
+        if isinstance(leaf.column, predicates.ExtractedColumn):
+            return self._fields(leaf, leaf.column)
+        return super()._leaf(leaf)
+
     def _boxes(self, leaf: predicates.BoundLiteral) -> Mask:
         """Return whether the box of all geometries in a file may meet the literal."""
         if leaf.op == "not_intersects":
@@ -206,12 +217,11 @@ class MetricsFilter:
 
     def _fields(self, leaf: predicates.BoundLeaf, column: predicates.ExtractedColumn) -> Mask:
         """Return whether the fields of variants may match; of their nulls nothing is known."""
-        rows = self._table.num_rows
         has_nan = isinstance(column.type, FloatType | DoubleType)
         if evaluate_leaf(leaf, None) is True or (
             has_nan and evaluate_leaf(leaf, float("nan")) is True
         ):
-            return np.ones(rows, np.bool_)
+            return np.ones(self._rows, np.bool_)
         may_match = compile_range_filter(leaf)
 
         def file_may_match(lower: bytes | None, upper: bytes | None) -> bool:

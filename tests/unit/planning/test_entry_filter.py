@@ -27,7 +27,7 @@ from iceberg_pyspark.expressions.predicates import (
 from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.encoding.physical_types import physical_type
 from iceberg_pyspark.formats.known_manifests import in_blocks
-from iceberg_pyspark.planning import entry_filter
+from iceberg_pyspark.planning import entry_blocks, entry_filter
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_blocks import matching_blocks
 from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
@@ -114,6 +114,7 @@ def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject)
 def block_entries() -> Iterator[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known_manifests, "BLOCK_ENTRIES", 3)
+        patch.setattr(entry_blocks, "_FEW", 0)
         yield 3
 
 
@@ -161,6 +162,7 @@ def test_a_block_of_one_file_is_ruled_out_like_the_file(
         assert matching_blocks(known, predicate, {column.field_id}).tolist() == [True]
 
 
+@pytest.mark.usefixtures("block_entries")
 def test_one_file_of_a_block_may_match() -> None:
     """The others do not, whatever is first and last."""
 

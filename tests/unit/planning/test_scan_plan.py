@@ -26,6 +26,7 @@ from iceberg_pyspark.expressions.predicates import (
 from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.known_manifests import KnownEntries
 from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.planning import entry_blocks
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, without_collection
 from iceberg_pyspark.planning.split_pack import SplitOptions
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
@@ -85,6 +86,7 @@ SPECS = (
 def blocks_of_two_entries() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known_manifests, "BLOCK_ENTRIES", 2)
+        patch.setattr(entry_blocks, "_FEW", 0)
         yield
 
 
