@@ -144,6 +144,13 @@ def test_only_blocks_without_a_matching_file_are_ruled_out(
         left = known.table(None, blocks)
         assert left.num_rows == is_left.sum()
         assert matching_metrics(left, predicate).sum() == matching.sum()
+        # the ranges of entries that are gone may stay
+        removed = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), "?")
+        rest = known.without(removed)
+        assert rest.table().equals(first.filter(pa.array(~removed, pa.bool_())))
+        blocks = matching_blocks(rest, predicate, constant_ids)
+        matching_left = matching_metrics(rest.table(None, blocks), predicate)
+        assert matching_left.sum() == matching[~removed].sum()
 
 
 @given(st.data())
