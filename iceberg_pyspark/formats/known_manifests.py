@@ -6,7 +6,7 @@ the columns that it needs, of the blocks that it cannot rule out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, compress
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -125,7 +125,7 @@ class KnownEntries:
         kept._computed = self._computed
         return kept
 
-    def without(self, removed: Mask) -> KnownEntries:
+    def without(self, removed: Mask, checksum: int) -> KnownEntries:
         """Return the entries of a manifest of these in which those of a mask are DELETED."""
         blocks = list(self._blocks)
         counts = list(self._counts)
@@ -137,8 +137,7 @@ class KnownEntries:
             blocks[i] = block if isinstance(blocks[i], pa.Table) else _packed(block)
             counts[i] = block.num_rows
         left = KnownEntries(blocks, counts, self._schema, np.flatnonzero(removed))
-        left.key = self.key
-        # ranges of more entries
+        left.key = self.key and self.key._replace(checksum=checksum)
         left._computed = dict(self._computed)
         return left
 
@@ -195,3 +194,16 @@ def keep(io: FileIO, key: EntriesKey, entries: KnownEntries) -> None:
     entries.key = key
     _KNOWN.put(io, key, entries.kept())
     _NEWEST.put(key.manifest_key, key)
+
+
+def keep_written(
+    io: FileIO, known: Mapping[str, KnownEntries], manifests: Iterable[ManifestFile]
+) -> None:
+    """Keep the entries of new manifests, by location, for the next plan.
+
+    `manifests` have the numbers that the manifest list assigned.
+    """
+    for manifest in manifests:
+        entries = known.get(manifest.manifest_path)
+        if entries is not None and entries.key is not None:
+            keep(io, entries.key._replace(manifest=manifest), entries)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.formats.avro.avro import AVRO_CODECS, parse_avro, with_changes
-from iceberg_pyspark.formats.known_manifests import KnownEntries, keep
+from iceberg_pyspark.formats.known_manifests import KnownEntries
 from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -39,15 +38,6 @@ _INHERITED = ["snapshot_id", "sequence_number", "file_sequence_number", "first_r
 _COLUMNS = (*_INHERITED, "status", "file_path", "content_offset", "record_count", "partition")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewrittenManifest:
-    """A manifest as it was written; its entries, if all numbers of them are in it."""
-
-    manifest: ManifestFile
-    checksum: int
-    entries: KnownEntries | None
-
-
 def rewrite_manifest(
     file_io: FileIO,
     location: str,
@@ -58,10 +48,12 @@ def rewrite_manifest(
     format_version: int,
     snapshot_id: int,
     codec: str,
-) -> RewrittenManifest | None:
+    known: dict[str, KnownEntries],
+) -> ManifestFile | None:
     """Write the live entries of a manifest; `removed` are paths and content offsets of files.
 
-    Returns None, and writes nothing, if the manifest is of another version or codec.
+    Returns None, and writes nothing, if the manifest is of another version or codec. If all other
+    entries stay as they are, `known` gets the entries of the new manifest by location.
     """
     if not 2 <= format_version <= 3:
         return None
@@ -76,13 +68,13 @@ def rewrite_manifest(
         or avro.null_field_ids
     ):
         return None
-    known = known_entries(file_io, old, partition_type)
-    entries = known.table(_COLUMNS)
+    old_entries = known_entries(file_io, old, partition_type)
+    entries = old_entries.table(_COLUMNS)
     goes = _is_removed(entries, removed)
     stays = ~goes
     is_same = stays & _is_written(entries, old)
     is_live = np.ones(avro.record_count, np.bool_)
-    is_live[known.dropped] = False
+    is_live[old_entries.dropped] = False
     is_same_record = is_live.copy()
     is_same_record[is_live] = is_same
     row_of_record = np.cumsum(is_live) - 1
@@ -105,9 +97,10 @@ def rewrite_manifest(
 
     names = [f"_{i}" for i in (0, 1, *needed)]
     new = with_changes(avro, is_same_record.tolist(), names, change)
-    is_known = is_same[stays].all() and not (has_row_ids and entries["first_row_id"].null_count)
     with file_io.open_output(location) as stream:
         stream.write(new)
+    if is_same[stays].all() and not (has_row_ids and entries["first_row_id"].null_count):
+        known[location] = old_entries.without(goes, zlib.crc32(new))
     length, key_metadata = stored_file(stream, len(new))
     rows = _numpy(entries["record_count"])
     least = pc.min(entries["sequence_number"].filter(pa.array(stays))).as_py()
@@ -126,29 +119,11 @@ def rewrite_manifest(
     )
     masks = {EntryStatus.ADDED: stays & False, EntryStatus.EXISTING: stays}
     masks[EntryStatus.DELETED] = goes
-    return RewrittenManifest(
-        manifest=with_counts(
-            manifest,
-            {s: int(mask.sum()) for s, mask in masks.items()},
-            {s: int(rows[mask].sum()) for s, mask in masks.items()},
-        ),
-        checksum=zlib.crc32(new),
-        entries=known.without(goes) if is_known else None,
+    return with_counts(
+        manifest,
+        {s: int(mask.sum()) for s, mask in masks.items()},
+        {s: int(rows[mask].sum()) for s, mask in masks.items()},
     )
-
-
-def keep_rewritten(
-    file_io: FileIO, rewritten: Mapping[str, RewrittenManifest], manifests: Iterable[ManifestFile]
-) -> None:
-    """Keep the entries of manifests that were rewritten, by location, for the next plan.
-
-    `manifests` are those of a snapshot, with the numbers that the manifest list assigned.
-    """
-    for manifest in manifests:
-        new = rewritten.get(manifest.manifest_path)
-        if new is not None and new.entries is not None and new.entries.key is not None:
-            key = new.entries.key._replace(checksum=new.checksum, manifest=manifest)
-            keep(file_io, key, new.entries)
 
 
 def _partitions_with_all_values(partition: pa.ChunkedArray) -> Iterable[tuple[Any, ...]]:

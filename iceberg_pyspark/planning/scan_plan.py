@@ -18,7 +18,7 @@ from functools import wraps
 from itertools import repeat
 from sys import intern
 from time import monotonic_ns
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,6 @@ from iceberg_pyspark.planning.delete_index import (
     DeleteIndex,
     equality_field_ids,
 )
-from iceberg_pyspark.planning.entry_blocks import BlocksOfEntries, matching_blocks
 from iceberg_pyspark.planning.entry_filter import (
     Mask,
     matching_deletes,
@@ -62,6 +61,9 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 from iceberg_pyspark.storage.threaded_map import threaded_map
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.planning.entry_blocks import BlocksOfEntries
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -364,6 +366,9 @@ class ScanPlan:
                 whole = table(None)
                 matching = self._matching(whole, spec_filter, manifest.content)
                 return whole.filter(pa.array(matching)), entries.num_rows
+            # plans without a filter do not need it
+            from iceberg_pyspark.planning.entry_blocks import matching_blocks  # noqa: PLC0415
+
             blocks = None
             if not retyped:
                 blocks = matching_blocks(entries, self._predicate, spec_filter.leaves.constant_ids)

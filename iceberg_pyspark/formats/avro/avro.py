@@ -31,7 +31,6 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     plain_blocks,
     python_cost,
 )
-from iceberg_pyspark.formats.avro.record_bytes import Find, Places, compile_find, with_numbers
 from iceberg_pyspark.formats.avro.renamed_schemas import SchemaRenamer, damage_error
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
@@ -395,8 +394,11 @@ def with_changes(
     `is_same` tells which records stay; blocks of only such records are copied as they are stored.
     `change` returns the new numbers of a record, given its number in the file; None drops it.
     """
+    # only commits that rewrite manifests need it
+    from iceberg_pyspark.formats.avro.record_bytes import compile_change  # noqa: PLC0415
+
     sync = avro.header[-_SYNC_SIZE:]
-    find = compile_find(avro.schema, names)
+    with_numbers = compile_change(avro.schema, names)
     parts: list[bytes | memoryview] = [avro.header]
     end = 0
     for count, stored in avro._blocks:
@@ -405,7 +407,7 @@ def with_changes(
             parts += [write_signed(count), write_signed(len(stored)), stored, sync]
             continue
         changes = ({} if is_same[number] else change(number) for number in range(start, end))
-        records = _changed_records(replace(avro, _blocks=[(count, stored)]), find, changes)
+        records = _changed_records(replace(avro, _blocks=[(count, stored)]), with_numbers, changes)
         if records:
             data = compress(b"".join(records), avro.codec)
             parts += [write_signed(len(records)), write_signed(len(data)), data, sync]
@@ -413,7 +415,9 @@ def with_changes(
 
 
 def _changed_records(
-    avro: AvroFile, find: Find, changes: Iterator[Mapping[str, int | None] | None]
+    avro: AvroFile,
+    with_numbers: Callable[[bytes, int, Mapping[str, int | None]], tuple[bytes, int]],
+    changes: Iterator[Mapping[str, int | None] | None],
 ) -> list[bytes]:
     """Return the records of a file with new numbers in some fields; None drops a record."""
     records = []
@@ -422,10 +426,9 @@ def _changed_records(
         data, at = bytes(block.data), 0
         try:
             for change in islice(changes, block.record_count):
-                places: Places = {}
-                start, at = at, find(data, at, places)
+                record, at = with_numbers(data, at, change or {})
                 if change is not None:
-                    records.append(with_numbers(data, start, at, places, change))
+                    records.append(record)
         except (IndexError, ValueError) as e:
             raise damage_error(avro.location, str(e) or type(e).__name__) from e
         if at != len(data):

@@ -22,7 +22,29 @@ Find: TypeAlias = Callable[[bytes, int, Places], int]
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
-def compile_find(schema: Mapping[str, Any], names: Collection[str]) -> Find:
+def compile_change(
+    schema: Mapping[str, Any], names: Collection[str]
+) -> Callable[[bytes, int, Mapping[str, int | None]], tuple[bytes, int]]:
+    """Return a function that returns the record at a position, and the position after it.
+
+    It takes new numbers of fields among `names`, which are in the record or in records inside it.
+    """
+    find = _compile_find(schema, names)
+
+    def change(data: bytes, at: int, numbers: Mapping[str, int | None]) -> tuple[bytes, int]:
+        places: Places = {}
+        end = find(data, at, places)
+        parts = []
+        for name, (start, after, encode) in places.items():
+            if name in numbers:
+                parts += [data[at:start], encode(numbers[name])]
+                at = after
+        return b"".join([*parts, data[at:end]]), end
+
+    return change
+
+
+def _compile_find(schema: Mapping[str, Any], names: Collection[str]) -> Find:
     """Return the function for the fields of some names in a record, and in records inside it."""
     steps = [_step(f["name"], f["type"], names) for f in schema["fields"]]
 
@@ -35,7 +57,7 @@ def compile_find(schema: Mapping[str, Any], names: Collection[str]) -> Find:
 
 
 def _step(name: str, schema: Any, names: Collection[str]) -> Find:
-    skip = compile_skip(schema)
+    skip = _compile_skip(schema)
     # most records of a file have the same numbers
     encode = lru_cache(maxsize=8)(partial(_encode, schema))
 
@@ -47,37 +69,25 @@ def _step(name: str, schema: Any, names: Collection[str]) -> Find:
     if name in names:
         return note
     if isinstance(schema, Mapping) and schema["type"] == "record":
-        return compile_find(schema, names)
+        return _compile_find(schema, names)
     return lambda data, at, places: skip(data, at)
 
 
-def with_numbers(
-    data: bytes, start: int, end: int, places: Places, numbers: Mapping[str, int | None]
-) -> bytes:
-    """Return the record from `start` to `end` with other numbers in some noted fields."""
-    parts = []
-    for name, (at, after, encode) in places.items():
-        if name in numbers:
-            parts += [data[start:at], encode(numbers[name])]
-            start = after
-    return b"".join([*parts, data[start:end]])
-
-
-def compile_skip(schema: Any) -> Skip:
+def _compile_skip(schema: Any) -> Skip:
     """Return the function that skips a value of a schema."""
     match schema:
         case {"type": "record", "fields": fields}:
-            return _skip_all([compile_skip(f["type"]) for f in fields])
+            return _skip_all([_compile_skip(f["type"]) for f in fields])
         case {"type": "array", "items": items}:
-            return _skip_items(compile_skip(items))
+            return _skip_items(_compile_skip(items))
         case {"type": "map", "values": values}:
-            return _skip_items(_skip_all([_skip_bytes, compile_skip(values)]))
+            return _skip_items(_skip_all([_skip_bytes, _compile_skip(values)]))
         case {"type": "fixed", "size": size}:
             return lambda data, at: at + size
         case {"type": type_}:
-            return compile_skip(type_)
+            return _compile_skip(type_)
         case [*branches]:
-            skips = [compile_skip(branch) for branch in branches]
+            skips = [_compile_skip(branch) for branch in branches]
             return lambda data, at: skips[data[at] >> 1](data, at + 1)
         case "int" | "long":
             return _skip_number

@@ -42,6 +42,7 @@ from iceberg_pyspark.changes.snapshot_changes import (
 )
 from iceberg_pyspark.changes.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.formats.known_manifests import KnownEntries, keep_written
 from iceberg_pyspark.formats.locations import (
     location_provider,
     manifest_file_name,
@@ -54,11 +55,6 @@ from iceberg_pyspark.formats.manifest_reader import (
     entries_of,
     read_manifest_entries,
     read_manifest_header,
-)
-from iceberg_pyspark.formats.manifest_rewriter import (
-    RewrittenManifest,
-    keep_rewritten,
-    rewrite_manifest,
 )
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.formats.roots.written_roots import written_root
@@ -128,7 +124,7 @@ class SnapshotStep:
         self._snapshot_id = 0
         self._attempt = 0
         self._written_manifests: dict[tuple[object, ...], ManifestFile] = {}
-        self._rewritten_manifests: dict[str, RewrittenManifest] = {}
+        self._known_entries: dict[str, KnownEntries] = {}
         self._planned_manifests: dict[str, NewManifest] = {}
         self._manifest_count = 0
         self._new_keys: tuple[AddEncryptionKey, ...] = ()
@@ -282,9 +278,8 @@ class SnapshotStep:
         self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> StructType:
         """Return the type of a manifest's partitions; raise an error if it cannot be rewritten."""
-        action = self._action
-        removes_all = isinstance(action, OverwriteFiles | DeleteFiles) and isinstance(
-            action.removal, RemoveAll
+        removes_all = isinstance(self._action, OverwriteFiles | DeleteFiles) and isinstance(
+            self._action.removal, RemoveAll
         )
         # a rewritten manifest must say of which types the values in its live files are
         columns = () if removes_all else metadata.current_schema.field_by_id
@@ -388,9 +383,11 @@ class SnapshotStep:
         self._manifest_count += 1
         self._planned_manifests[location] = new_manifest
         codec = MANIFEST_COMPRESSION.of(metadata.properties)
-        rewritten = None
+        manifest_file = None
         if new_manifest.rewrites is not None:
-            rewritten = rewrite_manifest(
+            from iceberg_pyspark.formats import manifest_rewriter  # noqa: PLC0415 - no append needs it
+
+            manifest_file = manifest_rewriter.rewrite_manifest(
                 self._io,
                 location,
                 new_manifest.rewrites,
@@ -399,23 +396,20 @@ class SnapshotStep:
                 format_version=metadata.format_version,
                 snapshot_id=self._snapshot_id,
                 codec=codec,
+                known=self._known_entries,
             )
-        if rewritten is not None:
-            self._rewritten_manifests[location] = rewritten
-            manifest_file = rewritten.manifest
-        else:
-            manifest_file = write_manifest(
-                self._io,
-                location,
-                new_manifest.entries,
-                spec=spec,
-                schema=self._schema_of(new_manifest, metadata),
-                partition_type=type_,
-                format_version=metadata.format_version,
-                content=new_manifest.content,
-                snapshot_id=self._snapshot_id,
-                codec=codec,
-            )
+        manifest_file = manifest_file or write_manifest(
+            self._io,
+            location,
+            new_manifest.entries,
+            spec=spec,
+            schema=self._schema_of(new_manifest, metadata),
+            partition_type=type_,
+            format_version=metadata.format_version,
+            content=new_manifest.content,
+            snapshot_id=self._snapshot_id,
+            codec=codec,
+        )
         self._written_manifests[key] = manifest_file
         return manifest_file
 
@@ -450,7 +444,7 @@ class SnapshotStep:
             first_row_id=m.next_row_id if m.format_version >= 3 else None,
             codec=MANIFEST_COMPRESSION.of(m.properties),
         )
-        keep_rewritten(self._io, self._rewritten_manifests, manifest_list.manifests)
+        keep_written(self._io, self._known_entries, manifest_list.manifests)
         key_id = self._keep_key(m, manifest_list.key_metadata, now_ms)
         return Snapshot(
             snapshot_id=self._snapshot_id,
@@ -496,9 +490,7 @@ class SnapshotStep:
         writer = self._root_writer
         self._manifest_lists[location] = frozenset()
         root = writer.write(location, plan, base, self._snapshot_id)
-        self._manifest_lists[location] = writer.leaves & {
-            leaf.manifest_path for leaf in root.leaves
-        }
+        self._manifest_lists[location] = writer.leaves & {f.manifest_path for f in root.leaves}
         return Snapshot(
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=None if base.parent is None else base.parent.snapshot_id,
@@ -526,7 +518,6 @@ class SnapshotStep:
         before = {f.manifest_path for f in leaf_manifests}
         kept_manifests = sum(f.manifest_path in before for f in manifests)
         live_before = sum(f.has_live_files for f in leaf_manifests)
-
         own = {WRITE_ID: self._write_id}
         if plan.replaces_partitions:
             own[REPLACE_PARTITIONS] = "true"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.formats.avro.record_bytes import Places, compile_find, with_numbers
+from iceberg_pyspark.formats.avro.record_bytes import compile_change
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
@@ -97,7 +97,7 @@ def test_replaced_numbers(data: st.DataObject) -> None:
             {"name": "c", "type": number},
         ],
     }
-    find = compile_find(schema, ["a", "b", "c"])
+    change = compile_change(schema, ["a", "b", "c"])
     before = {
         "a": data.draw(st.integers(0, 9)),
         **values(outer, "outer"),
@@ -107,11 +107,10 @@ def test_replaced_numbers(data: st.DataObject) -> None:
     new = {"a": data.draw(st.integers(0, 999)), "b": data.draw(numbers)}
     after = {**before, "a": new["a"], "file": {**before["file"], "b": new["b"]}}
     record = encoded(schema, before)
-    places: Places = {}
-    assert find(b"x" + record + b"y", 1, places) == 1 + len(record)
+    end = 1 + len(record)
     text = b"x" + record + b"y"
-    assert with_numbers(text, 1, 1 + len(record), places, {}) == record
-    assert with_numbers(text, 1, 1 + len(record), places, new) == encoded(schema, after)
+    assert change(text, 1, {}) == (record, end)
+    assert change(text, 1, new) == (encoded(schema, after), end)
 
 
 def test_items_whose_bytes_are_counted() -> None:
@@ -120,9 +119,9 @@ def test_items_whose_bytes_are_counted() -> None:
         "name": "r",
         "fields": [{"name": "a", "type": {"type": "array", "items": "long"}}],
     }
-    find = compile_find(schema, [])
+    change = compile_change(schema, [])
     # -2 items in 3 bytes, then one item
-    assert find(bytes([3, 6, 2, 0x80, 1, 2, 4, 0]), 0, {}) == 8
+    assert change(bytes([3, 6, 2, 0x80, 1, 2, 4, 0]), 0, {})[1] == 8
     for damaged in ([], [2], [2, 0x80], [0x80] * 11):
         with pytest.raises((IndexError, ValueError)):
-            find(bytes(damaged), 0, {})
+            change(bytes(damaged), 0, {})

@@ -16,16 +16,17 @@ import iceberg_pyspark
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.manifest_changes import FilteredEntries
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
-from iceberg_pyspark.formats import known_manifests, manifest_columns, manifest_reader
+from iceberg_pyspark.formats import (
+    known_manifests,
+    manifest_columns,
+    manifest_reader,
+    manifest_rewriter,
+)
 from iceberg_pyspark.formats.avro import avro
-from iceberg_pyspark.formats.avro.record_bytes import with_numbers
+from iceberg_pyspark.formats.known_manifests import KnownEntries, keep_written
 from iceberg_pyspark.formats.manifest_columns import known_entries
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
-from iceberg_pyspark.formats.manifest_rewriter import (
-    RewrittenManifest,
-    keep_rewritten,
-    rewrite_manifest,
-)
+from iceberg_pyspark.formats.manifest_rewriter import rewrite_manifest
 from iceberg_pyspark.formats.manifest_writer import write_manifest
 from iceberg_pyspark.spec.manifests import DataFile, ManifestFile
 from iceberg_pyspark.table.commits import commit_snapshot
@@ -47,12 +48,11 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def rewrite(
         io: Any, location: str, old: ManifestFile, removed: Any, **arguments: Any
-    ) -> RewrittenManifest | None:
-        rewritten = rewrite_manifest(io, location, old, removed, **arguments)
-        done.append("written anew" if rewritten is None else "copied")
-        if rewritten is None:
+    ) -> ManifestFile | None:
+        new = rewrite_manifest(io, location, old, removed, **arguments)
+        done.append("written anew" if new is None else "copied")
+        if new is None:
             return None
-        new = rewritten.manifest
         type_, snapshot_id = arguments["partition_type"], arguments["snapshot_id"]
         header = read_manifest_header(io, old.manifest_path, old.key_metadata)
         entries = FilteredEntries(
@@ -80,17 +80,15 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         listed = (replace(m, sequence_number=99, first_row_id=10**9) for m in (expected, new))
         of_expected, of_new = (list(read_manifest_entries(io, m, type_)) for m in listed)
         assert of_new == of_expected
-        return rewritten
+        return new
 
-    def keep(
-        io: Any, rewritten: Mapping[str, RewrittenManifest], manifests: Sequence[ManifestFile]
-    ) -> None:
-        keep_rewritten(io, rewritten, manifests)
+    def keep(io: Any, known: Mapping[str, KnownEntries], manifests: Sequence[ManifestFile]) -> None:
+        keep_written(io, known, manifests)
         for manifest in manifests:
-            new = rewritten.get(manifest.manifest_path)
-            if new is None or new.entries is None:
+            new = known.get(manifest.manifest_path)
+            if new is None:
                 continue
-            key = new.entries.key
+            key = new.key
             assert key is not None
             arguments = (io, manifest, key.partition_type)
             kept = known_entries(*arguments, metrics=key.metrics)
@@ -105,8 +103,8 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     # as of large manifests
     monkeypatch.setattr(known_manifests, "_PLAIN_BYTES", 0)
     monkeypatch.setattr(known_manifests, "BLOCK_ENTRIES", 2)
-    monkeypatch.setattr(commit_snapshot, "rewrite_manifest", rewrite)
-    monkeypatch.setattr(commit_snapshot, "keep_rewritten", keep)
+    monkeypatch.setattr(manifest_rewriter, "rewrite_manifest", rewrite)
+    monkeypatch.setattr(commit_snapshot, "keep_written", keep)
     return done
 
 
@@ -189,8 +187,8 @@ def test_what_a_removal_makes_anew(monkeypatch: pytest.MonkeyPatch, compared: li
         table.refresh().delete("p = 10")
         compared.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(commit_snapshot, "rewrite_manifest", rewrite_manifest)
-            patch.setattr(commit_snapshot, "keep_rewritten", keep_rewritten)
+            patch.setattr(manifest_rewriter, "rewrite_manifest", rewrite_manifest)
+            patch.setattr(commit_snapshot, "keep_written", keep_written)
             work = _counted(patch)
             table.refresh().delete("p = 20")
             assert work["decoded"] == 1
@@ -218,15 +216,16 @@ def _files(table: Table, count: int) -> Iterator[DataFile]:
 def _counted(patch: pytest.MonkeyPatch) -> dict[str, int]:
     work = {"objects": 0, "records": 0, "decoded": 0}
     decode = manifest_columns._raw_entries
-    make, write = manifest_reader._manifest_entry, with_numbers
+    make, write = manifest_reader._manifest_entry, avro._changed_records
 
     def making(*arguments: Any) -> Any:
         work["objects"] += 1
         return make(*arguments)
 
-    def writing(*arguments: Any) -> bytes:
-        work["records"] += 1
-        return write(*arguments)
+    def writing(*arguments: Any) -> list[bytes]:
+        records = write(*arguments)
+        work["records"] += len(records)
+        return records
 
     def decoding(*arguments: Any) -> Any:
         work["decoded"] += 1
@@ -234,5 +233,5 @@ def _counted(patch: pytest.MonkeyPatch) -> dict[str, int]:
 
     patch.setattr(manifest_columns, "_raw_entries", decoding)
     patch.setattr(manifest_reader, "_manifest_entry", making)
-    patch.setattr(avro, "with_numbers", writing)
+    patch.setattr(avro, "_changed_records", writing)
     return work

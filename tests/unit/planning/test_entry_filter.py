@@ -146,7 +146,7 @@ def test_only_blocks_without_a_matching_file_are_ruled_out(
         assert matching_metrics(left, predicate).sum() == matching.sum()
         # the ranges of entries that are gone may stay
         removed = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)), "?")
-        rest = known.without(removed)
+        rest = known.without(removed, 1)
         assert rest.table().equals(first.filter(pa.array(~removed, pa.bool_())))
         blocks = matching_blocks(rest, predicate, constant_ids)
         matching_left = matching_metrics(rest.table(None, blocks), predicate)
