@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import pretty
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
@@ -183,11 +184,14 @@ class Pair:
     def branch(self) -> None:
         """Create a branch at main's snapshot, or reset the branch to it."""
         ours, _ = self.tables()
-        note("create or replace branch b")
-        ours.manage_snapshots().create_branch("b", replace=BRANCH in self.places).commit()
-        self.lake.sql(f"alter table {self.in_java[1]} create or replace branch b")
-        self.places = [MAIN, BRANCH]
-        self.lineage[BRANCH] = dict(self.lineage.get(MAIN, {}))
+        branching = ours.manage_snapshots()
+        if self.do(
+            "create or replace branch b",
+            lambda: branching.create_branch("b", replace=BRANCH in self.places).commit(),
+            lambda: self.lake.sql(f"alter table {self.in_java[1]} create or replace branch b"),
+        ):
+            self.places = [MAIN, BRANCH]
+            self.lineage[BRANCH] = dict(self.lineage.get(MAIN, {}))
 
     def fast_forward(self) -> None:
         """Fast-forward main to the branch, if possible."""
@@ -451,6 +455,10 @@ STEPS: list[Callable[[Pair], None]] = [
     Pair.delete_keys,
     Pair.add_default,
 ]
+
+
+def test_hypothesis_can_print_the_oracle_of_a_failed_example(lake: Oracle) -> None:
+    assert pretty(lake) == repr(lake)
 
 
 @settings(

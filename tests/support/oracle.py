@@ -59,6 +59,11 @@ class Oracle:
     delete_writer: Any
     """An instance of the class in DELETE_WRITER_SOURCE."""
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # Hypothesis prints the arguments of a failed example. It would look for this method on each
+        # field, and a Java object claims to have every method: the call fails and hides the error.
+        printer.text(repr(self))
+
     def sql(self, text: str) -> DataFrame:
         """Run one SQL statement."""
         return self.spark.sql(text)
