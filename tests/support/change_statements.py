@@ -134,11 +134,11 @@ def varied(draw: Draw, type_: AnyType) -> AnyType:
     """Draw the type of a source: with fields in another order or case, seldom with other fields."""
     match type_:
         case Struct(fields):
-            kept = [replace(f, type=varied(draw, f.type), required=False) for f in fields]
+            kept = [replace(f, type=varied(draw, f.type)) for f in fields]
             kept = draw(st.permutations(kept)) if draw(st.integers(0, 2)) else kept
             if draw(st.integers(0, 3)) == 0:
                 kept = [replace(f, name=f.name.upper()) for f in kept]
-            kind = draw(st.integers(0, 15))
+            kind = draw(st.integers(0, 47))
             if kind == 0 and len(kept) > 1:
                 kept = kept[1:]
             if kind == 1:
@@ -152,13 +152,18 @@ def varied(draw: Draw, type_: AnyType) -> AnyType:
             return type_
 
 
-def a_value(draw: Draw, type_: AnyType) -> str:
+def _is_null(draw: Draw, *, required: bool) -> bool:
+    """Draw whether a value is null: seldom a required one, for which the statement is refused."""
+    return bool(draw(st.integers(0, 79 if required else 5)) == 0)
+
+
+def a_value(draw: Draw, type_: AnyType, *, required: bool = False) -> str:
     """Draw a value in SQL, sometimes null, with few draws: Hypothesis limits their number."""
     match type_:
-        case _ if draw(st.integers(0, 5)) == 0:
+        case _ if _is_null(draw, required=required):
             return f"cast(null as {sql_of(type_)})"
         case Struct(fields):
-            items = [f"'{f.name}', {a_value(draw, f.type)}" for f in fields]
+            items = [f"'{f.name}', {a_value(draw, f.type, required=f.required)}" for f in fields]
             return f"named_struct({', '.join(items)})"
         case Array(element):
             items = [a_value(draw, element) for _ in range(draw(st.integers(1, 2)))]
@@ -237,7 +242,7 @@ class Shape:
     """Source columns of any partition spec so far, past or current."""
 
     required: frozenset[str] = frozenset()
-    """The columns of the new table that take no nulls."""
+    """The columns that take no nulls."""
 
     is_version_1: bool = False
     next_key: int = 0
@@ -327,26 +332,35 @@ def field_in_sql(source: str, transform: str) -> str:
     return f"{name}s({source})"
 
 
-def _cell(draw: Draw, type_: AnyType) -> str:
+def _cell(draw: Draw, type_: AnyType, *, required: bool = False) -> str:
     if type_ not in _TYPES:
-        return a_value(draw, type_)
+        return a_value(draw, type_, required=required)
     assert isinstance(type_, str)
-    if draw(st.integers(0, 5)) == 0:
+    if _is_null(draw, required=required):
         return f"cast(null as {type_})"
     # Java prunes files by bounds, which ignore NaN, while Spark treats NaN as the greatest number.
     value = draw(plain_values(_TYPES[type_]).filter(lambda v: v == v))
     return f"cast({literal_text(_TYPES[type_], value)} as {type_})"
 
 
-def _rows(draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int]) -> str:
-    """Return a query with one row for each key, in which structs have their fields in any order."""
-    types = {c: varied(draw, shape.columns[c]) for c in columns}
+def _rows(
+    draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int], *, by_name: bool = True
+) -> str:
+    """Return a query with one row for each key, in which structs have their fields in any order.
+
+    Unless Spark finds the fields by name, they are seldom in another order.
+    """
+    varies = by_name or draw(st.integers(0, 7)) == 0
+    types = {c: varied(draw, t) if varies else t for c, t in shape.columns.items() if c in columns}
     if not keys:
         cells = [f"cast(null as {sql_of(types[c])}) {c}" for c in columns]
         return f"select {', '.join(cells)} where false"
     rows = []
     for key in keys:
-        cells = [f"{key}L" if c == KEY else _cell(draw, types[c]) for c in columns]
+        cells = [
+            f"{key}L" if c == KEY else _cell(draw, types[c], required=c in shape.required)
+            for c in columns
+        ]
         rows.append(f"({', '.join(cells)})")
     return f"select * from values {', '.join(rows)} as v({', '.join(columns)})"
 
@@ -363,13 +377,19 @@ def insert(draw: Draw, shape: Shape) -> str:
     keys = _new_keys(draw, shape)
     kind = draw(st.integers(0, 3))
     if kind < 2:
-        return f"insert into {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
+        return f"insert into {{t}} {_rows(draw, shape, list(shape.columns), keys, by_name=False)}"
     if kind == 2:
         return f"insert into {{t}} by name {new_rows(draw, shape, keys)}"
+    columns = draw(st.permutations([KEY, *_columns_of_new_rows(draw, shape)]))
+    return f"insert into {{t}} ({', '.join(columns)}) {_rows(draw, shape, columns, keys)}"
+
+
+def _columns_of_new_rows(draw: Draw, shape: Shape) -> list[str]:
+    """Draw columns other than the key, among them those that are required, seldom not."""
     others = [c for c in shape.columns if c != KEY]
     some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
-    columns = draw(st.permutations([KEY, *some]))
-    return f"insert into {{t}} ({', '.join(columns)}) {_rows(draw, shape, columns, keys)}"
+    needed = shape.required if draw(st.integers(0, 7)) else ()
+    return [*some, *(c for c in others if c in needed and c not in some)]
 
 
 def new_rows(draw: Draw, shape: Shape, keys: Sequence[int] | None = None) -> str:
@@ -381,7 +401,8 @@ def new_rows(draw: Draw, shape: Shape, keys: Sequence[int] | None = None) -> str
 def overwrite(draw: Draw, shape: Shape) -> str:
     """Draw an INSERT OVERWRITE of the new rows' partitions or of everything, as configured."""
     keys = _new_keys(draw, shape) if draw(st.integers(0, 5)) else []
-    return f"insert overwrite {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
+    rows = _rows(draw, shape, list(shape.columns), keys, by_name=False)
+    return f"insert overwrite {{t}} {rows}"
 
 
 def delete(draw: Draw, shape: Shape) -> str:
@@ -457,7 +478,7 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
         path, field = name, draw(st.sampled_from(type_.fields))
         while isinstance(field.type, Struct) and draw(st.booleans()):
             path, field = f"{path}.{field.name}", draw(st.sampled_from(field.type.fields))
-        value = _cell(draw, varied(draw, field.type))
+        value = _cell(draw, varied(draw, field.type), required=field.required)
         return f"{target}{path}.{field.name} = {value}"
     if source is not None and kind < 3:
         return f"{target}{name} = {source}.{name}"
@@ -466,7 +487,7 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
         return f"{target}{name} = {target}{draw(st.sampled_from(alike))}"
     if kind == 4:
         return f"{target}{name} = coalesce({target}{name}, {_cell(draw, type_)})"
-    return f"{target}{name} = {_cell(draw, varied(draw, type_))}"
+    return f"{target}{name} = {_cell(draw, varied(draw, type_), required=name in shape.required)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,11 +637,9 @@ def _on_row(draw: Draw, shape: Shape, source: str | None) -> Action:
 def _insertion(draw: Draw, shape: Shape) -> Action:
     if draw(st.booleans()):
         return Action("insert")
-    others = [c for c in shape.columns if c != KEY]
-    some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
     values = {
         c: f"u.{c}" if draw(st.booleans()) else _cell(draw, varied(draw, shape.columns[c]))
-        for c in some
+        for c in _columns_of_new_rows(draw, shape)
     }
     return Action("insert", {KEY: "u.k", **values})
 
@@ -638,6 +657,7 @@ def change_columns(draw: Draw, shape: Shape) -> str:
         shape.columns = {new if c == name else c: t for c, t in shape.columns.items()}
         shape.fields = [(new if s == name else s, t) for s, t in shape.fields]
         shape.sources = {new if s == name else s for s in shape.sources}
+        shape.required = frozenset(new if c == name else c for c in shape.required)
         return f"alter table {{t}} rename column {name} to {new}"
     free = [c for c in others if c not in shape.sources]
     if kind == "drop" and len(free) > 1:
