@@ -83,6 +83,15 @@ def binary_array(value: bytes) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(value)])
 
 
+def batch_bytes(batch: pa.RecordBatch) -> int:
+    """Return about the bytes of the rows of a batch of any types."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:
+        # pyarrow 23 counts no views: it knows only what their buffers hold as a whole
+        return int(batch.get_total_buffer_size())
+
+
 def children_of(array: pa.Array) -> list[pa.Array]:
     """Return the fields of structs, the elements of lists of any kind, or keys and items of maps.
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.arrays import batch_bytes
 from iceberg_pyspark.arrow.arrow_schemas import takable_type
 from iceberg_pyspark.errors import InvalidRequestError
 
@@ -137,7 +138,7 @@ class KeptRows:
             batch = self._converted(given)
             if batch.num_rows:
                 self._batches.append(batch)
-                kept += batch.nbytes
+                kept += batch_bytes(batch)
             if memory_bytes is not None and kept >= memory_bytes:
                 self._batches += self._in_a_file(remaining)
 

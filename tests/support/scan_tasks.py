@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+from iceberg_pyspark.arrow.formats import orc_reader
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
@@ -26,6 +27,9 @@ from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 Row = Mapping[str, Any]
 
 UNPARTITIONED = PartitionSpec(spec_id=0)
+
+READS_ORC_TIMES = int(pa.__version__.split(".")[0]) >= orc_reader._CHECKS_TIMESTAMPS
+"""Whether this pyarrow is trusted to read timestamps of ORC files."""
 
 
 def optional(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:

@@ -23,7 +23,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.arrays import Longs, buffer_values, children_of, runs_of, used_part
+from iceberg_pyspark.arrow.arrays import (
+    Longs,
+    batch_bytes,
+    buffer_values,
+    children_of,
+    runs_of,
+    used_part,
+)
 from iceberg_pyspark.arrow.arrow_schemas import is_binary_like, is_text_like
 from iceberg_pyspark.arrow.formats.data_file_formats import DataFileWriter
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
@@ -85,7 +92,7 @@ def write_in_threads(
     The files are in the order of the rows. Partitioned tables get their files from one thread:
     otherwise each partition would have a file of each thread.
     """
-    size = sum(batch.nbytes for batch in batches) if isinstance(batches, list) else 0
+    size = sum(map(batch_bytes, batches)) if isinstance(batches, list) else 0
     count = min(pa.cpu_count(), _MAX_THREADS, size // _BYTES_PER_THREAD)
     if count < 2 or context.spec.fields:
         return write_data_files(context, batches, io, partition_id=0, task_id=0)

@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.every_type import every_type
 from tests.support.parameters import cases
-from tests.support.scan_tasks import context_of, read_rows, task_of
+from tests.support.scan_tasks import READS_ORC_TIMES, context_of, read_rows, task_of
 
 TYPES = {f.name: f.type for f in every_type(1).schema}
 WIDE = pa.binary(7)
@@ -68,6 +68,8 @@ def test_they_are_looked_up_and_ordered(key: object) -> None:
 @cases("file_format", fast=["avro"], nightly=["parquet", "orc"])
 @pytest.mark.parametrize("type_", TYPES.values(), ids=TYPES)
 def test_they_are_written_and_read(type_: pa.DataType, file_format: FileFormat) -> None:
+    if file_format == "orc" and pa.types.is_timestamp(type_) and not READS_ORC_TIMES:
+        pytest.skip("this pyarrow reads no ORC timestamps")
     for count in (1, 2, 5):
         table = pa.table({str(i): c for i, c in enumerate(nulls(type_, count))})
         schema = from_arrow_schema(table.schema)

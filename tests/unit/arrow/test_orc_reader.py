@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.support.scan_tasks import (
+    READS_ORC_TIMES,
     context_of,
     optional,
     position_deletes,
@@ -137,10 +138,7 @@ def write_time(io: MemoryFileIO, value: dt.datetime) -> None:
     write_orc(io, pa.Table.from_pylist([{"ts": value}], schema=schema))
 
 
-@pytest.mark.skipif(
-    int(pa.__version__.split(".")[0]) < orc_reader._CHECKS_TIMESTAMPS,
-    reason="this pyarrow reads no ORC timestamps",
-)
+@pytest.mark.skipif(not READS_ORC_TIMES, reason="this pyarrow reads no ORC timestamps")
 def test_a_timestamp_that_arrow_cannot_hold_is_refused() -> None:
     io = MemoryFileIO()
     write_time(io, dt.datetime(2262, 1, 1))

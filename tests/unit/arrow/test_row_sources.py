@@ -18,7 +18,8 @@ from iceberg_pyspark.arrow import row_sources
 from iceberg_pyspark.arrow.row_sources import KeptRows, batches_of
 from iceberg_pyspark.errors import InvalidRequestError
 
-TABLE = pa.table({"id": list(range(10)), "s": [f"v{i}" for i in range(10)]})
+TEXTS = [f"v{i}" for i in range(10)]
+TABLE = pa.table({"id": list(range(10)), "s": TEXTS})
 
 
 def frame_of_pandas() -> Any:
@@ -28,6 +29,7 @@ def frame_of_pandas() -> Any:
 
 FORMS: dict[str, Callable[[Path], Any]] = {
     "table": lambda _: TABLE,
+    "views": lambda _: TABLE.set_column(1, "s", pa.array(TEXTS, pa.string_view())),
     "batch": lambda _: TABLE.to_batches()[0],
     "reader": lambda _: TABLE.to_reader(3),
     "batches": lambda _: iter(TABLE.to_batches(3)),

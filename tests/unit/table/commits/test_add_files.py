@@ -14,7 +14,6 @@ import pytest
 from pyarrow import orc
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.arrow.formats import orc_reader
 from iceberg_pyspark.arrow.write import imported_files
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFileFormat
@@ -26,8 +25,8 @@ from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.files.local import local_path
 from iceberg_pyspark.table.commits.partition_folders import partition_of_texts
 from tests.support.frames import create_path_table, path_table
+from tests.support.scan_tasks import READS_ORC_TIMES
 
-READS_ORC_TIMES = int(pa.__version__.split(".")[0]) >= orc_reader._CHECKS_TIMESTAMPS
 COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"
 
 
