@@ -10,6 +10,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from tests.amounts import WORK
 
 Offset = dict[str, Any]
+
+HAS_LIMITS = [True, False] if find_spec("pyspark.sql.streaming.datasource") else [False]
+"""Whether Spark limits the batches; older releases never do."""
 
 
 @dataclass
@@ -124,7 +128,7 @@ CHANGES: tuple[Callable[[Table], None], ...] = (change_spec, add_column, compact
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(data=st.data(), has_limits=st.booleans())
+@given(data=st.data(), has_limits=st.sampled_from(HAS_LIMITS))
 def test_each_row_once(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, has_limits: bool
 ) -> None:
@@ -265,7 +269,7 @@ def test_a_metadata_table_is_no_stream(tmp_path: Path) -> None:
         reader_of(f"{table.location}#files")
 
 
-@pytest.mark.parametrize("has_limits", [True, False])
+@pytest.mark.parametrize("has_limits", HAS_LIMITS)
 def test_changes_are_read_once_whatever_crashes(tmp_path: Path, has_limits: bool) -> None:
     table = new_table(tmp_path, "t")
     table.append(rows(0, 1, 2))
