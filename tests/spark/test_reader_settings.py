@@ -93,3 +93,25 @@ def test_settings_of_orc_change_no_rows(spark: SparkSession, tmp_path: Path) -> 
                 rows_of(spark, table.location)
     finally:
         session.uninstall()
+
+
+def test_the_bytes_of_local_files_are_read_by_the_task_itself(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Other threads would read them, which takes longer, and Spark would not count them."""
+    install(spark)
+    frame = spark.range(200_000).selectExpr("id", "uuid() AS text")
+    frame.write.format("iceberg-py").mode("append").save(str(tmp_path / "t"))
+    size = sum(file.stat().st_size for file in (tmp_path / "t" / "data").iterdir())
+    before = input_bytes(spark)
+    load(spark, tmp_path / "t").selectExpr("max(id)", "max(text)").collect()
+    assert input_bytes(spark) - before > size / 2
+    with configured(spark, {"parquet.hadoop.vectored.io.enabled": "true"}):
+        before = input_bytes(spark)
+        load(spark, tmp_path / "t").selectExpr("max(id)", "max(text)").collect()
+        assert input_bytes(spark) - before < size / 2, "the setting of a session wins"
+
+
+def input_bytes(spark: SparkSession) -> int:
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(executors.apply(i).totalInputBytes() for i in range(executors.size()))

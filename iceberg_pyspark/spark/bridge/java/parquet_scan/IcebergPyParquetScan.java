@@ -28,6 +28,11 @@ public class IcebergPyParquetScan
   private static final int MAX_VALUES = 10000;
   /** Row counts of manifests may be wrong, and batches of few rows are slow. */
   private static final int SMALLEST_BATCH = 128;
+  /**
+   * Parquet has other threads read several ranges of a file at once. This spares requests of a
+   * store; of a local file it takes more than the reading, and Spark does not count the bytes.
+   */
+  private static final String READ_TOGETHER = "parquet.hadoop.vectored.io.enabled";
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
   final IcebergPySplits splits;
@@ -96,7 +101,14 @@ public class IcebergPyParquetScan
     Configuration conf = hadoop();
     IcebergPySizedSplits.prepare(table.session, conf, table.files.paths);
     if (table.files.fileKeys != null) IcebergPyTaskClasses.prepare(table.session, conf);
+    if (conf.get(READ_TOGETHER) == null && isLocal(table.files.paths))
+      conf.setBoolean(READ_TOGETHER, false);
     return conf;
+  }
+  private static boolean isLocal(String[] paths) {
+    for (int i = 0; i < paths.length; i++)
+      if (!paths[i].startsWith("file:") && !paths[i].startsWith("/")) return false;
+    return true;
   }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(
