@@ -179,8 +179,7 @@ LATE = {
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "mode"),
-    # A copy-on-write merge caches its source, so no run-time filter reaches the scan of the target.
-    [(n, m) for n in LATE for m in MODES if (n, m) != ("merge", "copy-on-write")],
+    [(n, m) for n in LATE for m in MODES],
 )
 def test_files_are_skipped_by_keys_that_a_running_query_finds(
     session: IcebergSession,
@@ -223,3 +222,39 @@ def test_a_source_that_would_be_read_again_for_a_filter_makes_none(
         session.spark.sql(LATE["delete"].format(t=target, s=source))
     assert "dynamicpruning" not in plans[0]
     assert rows_of(session, target) == expected
+
+
+SOURCES = {
+    "select * from {files}": False,
+    "select id, g, s, v + 1 as v from {files} where v > 0": False,
+    "select * from {table}": False,
+    "select id, g, s, of_python(v) as v from {files}": True,
+    "select id, g, s, cast(rand() * 9 as bigint) as v from {files}": True,
+    "select id, g, s, (select max(v) from {files}) as v from {files}": True,
+    "select * from {files} limit 4": True,
+    "select max(id) as id, g, max(s) as s, max(v) as v from {files} group by g": True,
+    "select * from {texts}": True,
+}
+"""The sources of a merge, and whether a merge that rewrites files caches them."""
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_columns_of_files_are_read_twice_rather_than_cached(
+    session: IcebergSession, plans: list[str], tmp_path: Path, source: str
+) -> None:
+    name = f"twice{list(SOURCES).index(source)}"
+    table = make(session, f"of_{name}", range(290, 310), "", "copy-on-write")
+    rows = session.spark.table(table).coalesce(1)
+    rows.write.parquet(str(tmp_path / "files"))
+    rows.write.csv(str(tmp_path / "texts"))
+    session.spark.read.schema(rows.schema).csv(str(tmp_path / "texts")).createOrReplaceTempView(
+        "texts"
+    )
+    session.spark.udf.register("of_python", lambda v: v + 1, "bigint")
+    files = f"parquet.`{tmp_path / 'files'}`"
+    query = source.format(files=files, table=table, texts="texts")
+    target = make(session, name, range(300), "", "copy-on-write")
+    plans.clear()
+    session.spark.sql(MERGE.format(t=target, s=f"({query})", on="t.id = u.id"))
+    assert [SOURCES[source]] == list({"InMemoryTableScan" in p for p in plans}), plans
+    assert {r[0] for r in rows_of(session, target)} >= set(range(300))

@@ -158,11 +158,9 @@ class Joins:
         """Return whether a frame gives the same rows each time, and Spark estimates it as small."""
         return bool(self._joins.fits(frame._jdf, max_bytes))
 
-    def comes_in_groups(self, frame: DataFrame) -> bool:
-        """Return whether Spark joins a frame by groups of its files and gets the same rows each
-        time.
-        """
-        return bool(self._joins.comesInGroups(frame._jdf))
+    def is_columnar_scan(self, frame: DataFrame) -> bool:
+        """Return whether a frame reads columns of files, and gives the same rows each time."""
+        return bool(self._joins.isColumnarScan(frame._jdf))
 
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column

@@ -12,7 +12,9 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.JoinType$;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
@@ -31,13 +33,13 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
-import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileScan;
@@ -212,25 +214,39 @@ public class IcebergPyJoins {
     return true;
   }
   /**
-   * Return whether Spark joins a DataFrame by the groups of its files, and the DataFrame returns
-   * the same rows each time. It must be a single scan, whose groups a cache would hide.
+   * Return whether a DataFrame reads columns of files and returns the same rows each time, so that
+   * reading it twice takes less than caching it. It calls no function of a user, which may take
+   * long. A cache would also hide the groups of the files of a table, and sizes of columns, by
+   * which Spark chooses joins.
    */
-  public boolean comesInGroups(Object frame) {
+  public boolean isColumnarScan(Object frame) {
     LogicalPlan plan = IcebergPyFrames.plan(frame);
     while (plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias
-        || plan instanceof View)
+        || plan instanceof View) {
+      if (callsOthers(plan.expressions())) return false;
       plan = (LogicalPlan) plan.children().head();
-    Scan scan = null;
-    if (plan instanceof DataSourceV2ScanRelation)
-      scan = ((DataSourceV2ScanRelation) plan).scan();
-    else if (plan instanceof DataSourceV2Relation
-        && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable)
-      scan = ((IcebergPyTable) ((DataSourceV2Relation) plan).table())
-                 .newScanBuilder(((DataSourceV2Relation) plan).options())
-                 .build();
-    return scan instanceof IcebergPyScan
-        && ((IcebergPyScan) scan).outputPartitioning() instanceof KeyGroupedPartitioning
+    }
+    if (plan instanceof LogicalRelation
+        && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
+      Object format = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).fileFormat();
+      return (format instanceof ParquetFileFormat || format instanceof OrcFileFormat)
+          && fits(frame, Long.MAX_VALUE);
+    }
+    return (plan instanceof DataSourceV2ScanRelation
+               || plan instanceof DataSourceV2Relation
+                   && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable)
         && fits(frame, Long.MAX_VALUE);
+  }
+  /** Return whether one of the expressions calls a user's function or has a subquery. */
+  private static boolean callsOthers(scala.collection.immutable.Seq expressions) {
+    scala.collection.Iterator it = expressions.iterator();
+    while (it.hasNext()) {
+      Expression one = (Expression) it.next();
+      if (one instanceof UserDefinedExpression || one instanceof PlanExpression
+          || callsOthers(one.children()))
+        return true;
+    }
+    return false;
   }
   /** A limit may select other rows the next time. */
   private static boolean isLimited(LogicalPlan plan) {
