@@ -78,9 +78,13 @@ class LargeChangeBench:
     def lines(self) -> Iterator[Line]:
         """Measure every line."""
         for layout in LAYOUTS:
-            yield from self._race(
-                f"append{layout}", {side: partial(self._append, side, layout) for side in CATALOGS}
-            )
+            appends: dict[str, Callable[[], object]] = {
+                side: partial(self._append, side, layout) for side in CATALOGS
+            }
+            if not layout:
+                # The floor: Spark's writer of Parquet, whose classes both sides use.
+                appends["parquet"] = self._write_parquet
+            yield from self._race(f"append{layout}", appends)
         for files, version in TABLES:
             yield from self._of_table(files, version)
 
@@ -158,6 +162,12 @@ class LargeChangeBench:
         self.sql(f"INSERT INTO {CATALOGS[side]}.{table} SELECT * FROM lineitem")
         shutil.rmtree(self.oracle.warehouse / "bench" / f"appended{self._appended}")
 
+    def _write_parquet(self) -> None:
+        path = self.oracle.warehouse / "bench" / "parquet"
+        rows = self.oracle.spark.table("lineitem")
+        rows.write.option("compression", "zstd").parquet(str(path))
+        shutil.rmtree(path)
+
 
 class LineTable:
     """A copy of lineitem, which `undo` takes back to its first snapshot."""
@@ -204,7 +214,7 @@ def compare(scale: float = 1.0, runs: int = RUNS, only: str = "") -> list[TextTa
                 lines = list(bench.lines())
         finally:
             oracle.spark.stop()
-    others = {"jvm": "JVM", "whole": "no deletes"}
+    others = {"jvm": "JVM", "whole": "no deletes", "parquet": "Parquet"}
     title = (
         f"large changes and writes: lineitem SF{scale:g}, local[2], medians of {runs}; "
         "copy-on-write one run"
