@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
-from html import escape
 
 from iceberg_pyspark.redaction import redact_text
 
@@ -77,10 +76,15 @@ def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]
     """
     head = f"<thead>{_row(header, 'th')}</thead>" if header else ""
     body = "".join(_row(row, "td") for row in rows)
-    caption = escape(printable(caption))
-    return f"<table><caption>{caption}</caption>{head}<tbody>{body}</tbody></table>"
+    return f"<table><caption>{_escaped(caption)}</caption>{head}<tbody>{body}</tbody></table>"
 
 
 def _row(texts: Iterable[str], tag: str) -> str:
-    cells = "".join(f"<{tag}>{escape(printable(text))}</{tag}>" for text in texts)
+    cells = "".join(f"<{tag}>{_escaped(text)}</{tag}>" for text in texts)
     return f"<tr>{cells}</tr>"
+
+
+def _escaped(text: str) -> str:
+    from html import escape  # noqa: PLC0415 - with the names of all characters
+
+    return escape(printable(text))

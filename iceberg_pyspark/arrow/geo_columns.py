@@ -8,13 +8,15 @@ mark, so that no type must be registered.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.bounding_boxes import BoundingBox
+
+if TYPE_CHECKING:  # at run time with the clients of all stores
+    import pyarrow.parquet as pq
 
 _NAME = "geoarrow.wkb"
 _NAME_KEY = b"ARROW:extension:name"

@@ -14,23 +14,23 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
-from iceberg_pyspark.changes.outcomes import Outcome
-from iceberg_pyspark.changes.view_changes import AssertViewUUID, ViewUpdate
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     TableRecreatedError,
 )
-from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.sql_text.names import MAX_LEVEL_LENGTH, check_level
 
 if TYPE_CHECKING:
+    from iceberg_pyspark.changes.changes import TableRequirement, TableUpdate
+    from iceberg_pyspark.changes.outcomes import Outcome
+    from iceberg_pyspark.changes.view_changes import AssertViewUUID, ViewUpdate
+    from iceberg_pyspark.expressions.predicates import Predicate
     from iceberg_pyspark.planning.scan_plan import PlannedFiles
+    from iceberg_pyspark.spec.views import ViewMetadata
 
 Namespace: TypeAlias = tuple[str, ...]
 

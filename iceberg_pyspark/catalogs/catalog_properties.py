@@ -16,8 +16,7 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.redaction import MASK, redact_properties
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
-from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS, STORAGE_PREFIXES
 
 TABLE_DEFAULT_PREFIX = "table-default."
 TABLE_OVERRIDE_PREFIX = "table-override."

@@ -19,7 +19,6 @@ from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, LoadedView, TableIdentifier
 from iceberg_pyspark.catalogs.catalog_properties import CatalogProperties, storage_properties
-from iceberg_pyspark.changes.apply import apply_updates
 from iceberg_pyspark.changes.changes import (
     AssertCreate,
     TableRequirement,
@@ -35,7 +34,6 @@ from iceberg_pyspark.changes.outcomes import (
     after_commit,
     unknown,
 )
-from iceberg_pyspark.changes.snapshot_retention import check_refs_stay_valid
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.formats.metadata_files import (
     MetadataCodec,
@@ -53,7 +51,8 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import is_in_store, spellings, store_of
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders, is_metadata_file
-from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+from iceberg_pyspark.storage.restricted_io import ReadRule, read_rule
+from iceberg_pyspark.storage.store_properties import ALLOW_OUTSIDE_LOCATIONS
 
 _log = get_logger(__name__)
 
@@ -158,6 +157,10 @@ def next_metadata(
     `base` is None for a new table. Raise the `IcebergError` of a requirement or update that does
     not fit `base`.
     """
+    # reading needs not
+    from iceberg_pyspark.changes.apply import apply_updates  # noqa: PLC0415
+    from iceberg_pyspark.changes.snapshot_retention import check_refs_stay_valid  # noqa: PLC0415
+
     for requirement in requirements:
         check_requirement(requirement, base)
     if base is not None:

@@ -1,4 +1,4 @@
-"""Creates a catalog from its name and properties.
+"""Creates a catalog from its name and properties, and finds the catalog of a table's name.
 
 The types are a closed list: no catalog's class named in properties is imported. Without any
 configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier, split_catalog
 from iceberg_pyspark.catalogs.catalog_properties import (
     DEFAULT_NAME,
     configured_names,
@@ -19,10 +19,12 @@ from iceberg_pyspark.catalogs.catalog_properties import (
     default_name,
 )
 from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.argument_types import check_text
+from iceberg_pyspark.sql_text.names import is_path, parse_levels
 from iceberg_pyspark.storage.store_properties import check_file_io_class
 
 _LOCATING_PROPERTIES = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
@@ -103,6 +105,38 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
             return HiveCatalog(catalog_name, all_properties)
         case _:
             return _rest_catalog(catalog_name, all_properties)
+
+
+def resolve_table(
+    name: str,
+    *,
+    catalog: str | None = None,
+    catalog_properties: Mapping[str, str] | None = None,
+    storage_properties: Mapping[str, str] | None = None,
+) -> tuple[Catalog, TableIdentifier]:
+    """Return the catalog and identifier for a name or path; the table is not loaded."""
+    properties = dict(catalog_properties or {})
+    storage = dict(storage_properties or {})
+    if is_path(name):
+        if catalog is not None or properties:
+            raise InvalidRequestError(
+                f"'{name}' is a path, which belongs to no catalog; remove the catalog options, or "
+                "name the table as db.table"
+            )
+        return PathCatalog(storage), path_identifier(name)
+    levels = parse_levels(name)
+    if catalog is not None:
+        # The form of spark.table is accepted too: catalog.db.table
+        rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
+        catalog_name = catalog
+    elif properties:
+        catalog_name, rest = default_name(os.environ), levels
+    else:
+        names = tuple(configured_names(os.environ))
+        first, rest = split_catalog(levels, names)
+        catalog_name = first or default_name(os.environ)
+    identifier = TableIdentifier(namespace=rest[:-1], name=rest[-1])
+    return load_catalog(catalog_name, **{**properties, **storage}), identifier
 
 
 def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:

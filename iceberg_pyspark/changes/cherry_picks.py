@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.changes.removals import RemoveFiles
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles, SnapshotAction
 from iceberg_pyspark.changes.summary import REPLACE_PARTITIONS
@@ -18,7 +17,7 @@ from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 
 SOURCE_SNAPSHOT_ID = "source-snapshot-id"
 WAP_ID = "wap.id"

@@ -6,7 +6,6 @@ with the requirement that the reference has not moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from iceberg_pyspark.changes.changes import (
@@ -18,8 +17,8 @@ from iceberg_pyspark.changes.changes import (
     same_table,
 )
 from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
-from iceberg_pyspark.spec.snapshots import MAIN, RefType, Snapshot, SnapshotRef
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.snapshots import MAIN, RefType, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 
 
 def create_ref(
@@ -160,19 +159,6 @@ def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
                 "replace the branch instead"
             )
     return set_current_snapshot(metadata, target.snapshot_id, branch=branch)
-
-
-def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """Yield a snapshot and its ancestors, newest first, as far as the table still has them.
-
-    Ends at a circle of parents, which damaged metadata may contain.
-    """
-    visited_ids: set[int] = set()
-    while snapshot is not None and snapshot.snapshot_id not in visited_ids:
-        visited_ids.add(snapshot.snapshot_id)
-        yield snapshot
-        parent_id = snapshot.parent_snapshot_id
-        snapshot = None if parent_id is None else metadata.snapshot_by_id.get(parent_id)
 
 
 def _set(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Changes:

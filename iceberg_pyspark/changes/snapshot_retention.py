@@ -25,10 +25,9 @@ from iceberg_pyspark.changes.changes import (
     TableUpdate,
     same_table,
 )
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.snapshots import MAIN, SnapshotRef
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.spec.table_properties import (
     HISTORY_MAX_REF_AGE_MS,
     HISTORY_MAX_SNAPSHOT_AGE_MS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from importlib.abc import MetaPathFinder
 
 
 def main() -> None:
@@ -14,24 +14,26 @@ def main() -> None:
         sys.exit(
             "error: the command line needs the package typer; pip install 'iceberg-pyspark[cli]'"
         )
+    # the modules of a command are many objects, which no collection could free
+    gc.set_threshold(100_000)
     from iceberg_pyspark.command_line import invocation  # noqa: PLC0415 - needs typer
     from iceberg_pyspark.command_line.application import app  # noqa: PLC0415 - the same
 
-    invocation.before_open = _without_pandas
+    invocation.before_open = _without_python_types
     app(prog_name="iceberg-py")
 
 
-def _without_pandas() -> None:
-    """Let pyarrow do without pandas, which takes longer to import than most commands run.
+def _without_python_types() -> None:
+    """Let pyarrow do without pandas and dateutil, which take long to import.
 
-    pyarrow tries the import once, when it makes the first array of Python values, to recognize
-    columns of pandas. The command has none; `import pandas` works as ever afterwards.
+    pyarrow tries the imports once, when it makes the first array of Python values, to recognize
+    their values. The command has none; `import pandas` works as ever afterwards.
     """
     import pyarrow as pa  # noqa: PLC0415 - not for `--help`
 
     if "pandas" in sys.modules:
         return
-    finder = _NoPandas()
+    finder = _AbsentPackages()
     sys.meta_path.insert(0, finder)
     try:
         pa.scalar(0)
@@ -39,11 +41,11 @@ def _without_pandas() -> None:
         sys.meta_path.remove(finder)
 
 
-class _NoPandas(MetaPathFinder):
-    """A finder for which pandas is not installed."""
+class _AbsentPackages:
+    """A finder for which the packages are not installed."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname == "pandas":
+        if fullname in ("pandas", "dateutil"):
             raise ImportError(fullname)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from enum import Enum
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -54,15 +53,21 @@ class LogLevel(str, Enum):
     CRITICAL = "critical"
 
 
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - with the parser of e-mail
+
+    return version("iceberg-pyspark")
+
+
 def _print_version(is_flag_set: bool) -> None:
     if is_flag_set:
-        Output(as_json=False).value("version", f"iceberg-py {version('iceberg-pyspark')}")
+        Output(as_json=False).value("version", f"iceberg-py {_version()}")
         raise typer.Exit
 
 
 def _show_version(context: typer.Context) -> None:
     """Print the version alone, as PyIceberg's command of this name does."""
-    invocation_of(context).output.value("version", version("iceberg-pyspark"))
+    invocation_of(context).output.value("version", _version())
 
 
 @app.callback()

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from enum import Enum
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,9 +19,11 @@ from iceberg_pyspark.table.maintenance.procedure_parts import (
     Procedure,
 )
 from iceberg_pyspark.table.maintenance.procedures import ADD_FILES, MAINTENANCE, REMOVE_ORPHAN_FILES
-from iceberg_pyspark.table.progress import Progress
 
-Run: TypeAlias = Callable[[typer.Context, Procedure, dict[str, Any], Progress], Any]
+if TYPE_CHECKING:
+    from iceberg_pyspark.table.progress import Progress
+
+Run: TypeAlias = "Callable[[typer.Context, Procedure, dict[str, Any], Progress], Any]"
 """Runs a procedure with arguments by name; returns a dataclass, or a tuple of rows."""
 
 _TYPES: Mapping[str, Any] = {

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.catalogs.registry import load_catalog, resolve_table
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.sql_text.names import is_path, parse_levels
-from iceberg_pyspark.table.table_catalog import resolve_table
 
 CATALOG_CLASS = "iceberg_pyspark"
 """The value of `spark.sql.catalog.<name>` that makes a catalog one of this package."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.registry import resolve_table
 from iceberg_pyspark.display import quoted
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
@@ -62,7 +63,6 @@ from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.table_catalog import resolve_table
 
 _NO_SECRETS = (
     "a Spark Connect server sends clients no secrets of the session's configuration: set them in "

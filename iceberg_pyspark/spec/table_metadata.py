@@ -8,7 +8,7 @@ rows. Metadata files, gzip and locations are in `formats/metadata_files.py`; cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -220,6 +220,19 @@ class TableMetadata:
                 f"table {self.location} has no branch or tag '{name}'; there are: {names}"
             )
         return self.snapshot(ref.snapshot_id)
+
+
+def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """Yield a snapshot and its ancestors, newest first, as far as the table still has them.
+
+    Ends at a circle of parents, which damaged metadata may contain.
+    """
+    visited_ids: set[int] = set()
+    while snapshot is not None and snapshot.snapshot_id not in visited_ids:
+        visited_ids.add(snapshot.snapshot_id)
+        yield snapshot
+        parent_id = snapshot.parent_snapshot_id
+        snapshot = None if parent_id is None else metadata.snapshot_by_id.get(parent_id)
 
 
 def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:

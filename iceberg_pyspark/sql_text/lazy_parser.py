@@ -1,4 +1,4 @@
-"""Imports the parser of SQL text on first use.
+"""Imports the parsers of SQL text on first use.
 
 Importing sqlglot takes 0.2 seconds. Spark's worker processes, and programs that use only simple
 names and filters, save this time.
@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.predicates import Filter, Predicate
-from iceberg_pyspark.sql_text.simple_filters import parse_simple_filter
 
 if TYPE_CHECKING:
+    from iceberg_pyspark.expressions.predicates import Filter, Predicate
     from iceberg_pyspark.sql_text.conjuncts import Conjuncts
 
 
 def as_predicate(filter: Filter) -> Predicate:
     """Return the unbound predicate; raise `InvalidRequestError` for an invalid text."""
+    from iceberg_pyspark.expressions.predicates import Predicate  # noqa: PLC0415
+    from iceberg_pyspark.sql_text.simple_filters import parse_simple_filter  # noqa: PLC0415
+
     if isinstance(filter, Predicate):
         return filter
     simple = parse_simple_filter(filter)

@@ -24,14 +24,7 @@ from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO, delete_files, files_per_request
 from iceberg_pyspark.storage.files.places import is_below, is_in_store, store_of
 from iceberg_pyspark.storage.own_folders import OwnFolders
-
-ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
-"""The option that allows a table to read any store; never taken from the table's own properties."""
-
-RESTRICT_LOCATIONS = "read.restrict-locations"
-"""The option that limits a table's reads to its own folders."""
-
-LOCATION_OPTIONS = (ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS)
+from iceberg_pyspark.storage.store_properties import ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS
 
 
 class ReadRule(Enum):

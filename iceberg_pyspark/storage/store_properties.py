@@ -21,6 +21,14 @@ STORAGE_PREFIXES = (
 )
 """The prefixes of the names of storage properties, and of those of key management."""
 
+ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
+"""The option that allows a table to read any store; never taken from the table's own properties."""
+
+RESTRICT_LOCATIONS = "read.restrict-locations"
+"""The option that limits a table's reads to its own folders."""
+
+LOCATION_OPTIONS = (ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS)
+
 PY_IO_IMPL = "py-io-impl"
 """PyIceberg's property with the class that reads and writes files."""
 

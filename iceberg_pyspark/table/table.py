@@ -3,7 +3,11 @@
 Connects the layers below for Python users: `table/reading/table_scan.py` reads,
 `table/commits/commit_files.py` commits files, `table/commits/transaction.py` changes metadata.
 `load_table` returns a table; a table can also be created from the result of a catalog.
+
+Methods import what they call: most programs call few of them.
 """
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -13,65 +17,42 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
+from iceberg_pyspark.arrow.row_sources import Rows
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
-from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
-from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.syncs import syncs_together
-from iceberg_pyspark.table.change_feed.follower import Beginning, follow
-from iceberg_pyspark.table.change_feed.table_changes import (
-    TableChanges,
-    Version,
-    changes_between,
-)
-from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
-from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
-    Clock,
-    CommitStep,
-    Start,
-    builds_on,
-    commit_steps,
-)
-from iceberg_pyspark.table.commits.commit_files import (
-    OverwriteMode,
-    commit_action,
-    snapshot_of_write,
-    write_action,
-)
-from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
-from iceberg_pyspark.table.commits.new_data import write_rows
-from iceberg_pyspark.table.commits.transaction import EditableTable, Transaction
-from iceberg_pyspark.table.commits.written_files import WrittenFiles
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.editable_table import EditableTable
 from iceberg_pyspark.table.metadata_tables.inspection import Inspection
-from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.progress import Progress, no_progress
 from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.snapshot_selection import (
+    Beginning,
     Moment,
     SnapshotSelector,
+    Version,
     selector_of,
 )
-from iceberg_pyspark.table.reading.table_scan import TableScan, scan_table
-from iceberg_pyspark.table.reading.whole_files import select_files
-from iceberg_pyspark.table.row_level.filtered_rows import ReplacedRows
 from iceberg_pyspark.table.row_level.row_level_table import RowLevelTable
-from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
 
-if TYPE_CHECKING:  # most programs only read and write: the other modules are imported when used
+if TYPE_CHECKING:
+    from iceberg_pyspark.changes.snapshot_changes import SnapshotAction
+    from iceberg_pyspark.table.change_feed.table_changes import TableChanges
+    from iceberg_pyspark.table.commits.add_files import AddedFiles
+    from iceberg_pyspark.table.commits.commit import CommitStep, Start
+    from iceberg_pyspark.table.commits.commit_files import OverwriteMode
+    from iceberg_pyspark.table.commits.commit_options import CommitOptions
+    from iceberg_pyspark.table.commits.transaction import Transaction
+    from iceberg_pyspark.table.commits.written_files import WrittenFiles
     from iceberg_pyspark.table.health.health_report import TableHealth
     from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
+    from iceberg_pyspark.table.reading.table_scan import TableScan
     from iceberg_pyspark.table.verify.findings import TableVerification
 
 _OWN_MS = 500
@@ -154,6 +135,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         as the table's `case_sensitive` says. Raises `NoSuchSnapshotError`, and
         `InvalidRequestError` for arguments that contradict each other or do not fit the table.
         """
+        from iceberg_pyspark.table.reading.table_scan import scan_table
+
         if limit is not None and limit < 0:
             raise InvalidRequestError(f"scan: limit: expected 0 or more rows, not {limit}")
         if case_sensitive is None:
@@ -198,6 +181,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         one of each type. Rows that copy-on-write only copied are left out: since version 3 by row
         lineage, before by their values. Raises `NoSuchSnapshotError`.
         """
+        from iceberg_pyspark.table.change_feed.table_changes import changes_between
+
         return changes_between(self._loaded_table, self.io, start=start, end=end, branch=branch)
 
     def follow(
@@ -219,6 +204,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         `NoSuchSnapshotError`, with the start to use instead, if the branch has lost the snapshot
         that was read last, by a rollback or by expiry.
         """
+        from iceberg_pyspark.table.change_feed.follower import follow
+
         return follow(
             self._loaded_table,
             lambda: newest_version(self._catalog, self._loaded_table),
@@ -237,6 +224,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         File"): sizes in bytes, `last_updated_at` in milliseconds since 1970. Files are written by
         `maintenance().compute_partition_stats()`.
         """
+        from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
+
         return read_partition_statistics(self.io, str(self.identifier), self.metadata, snapshot_id)
 
     def metadata_table(
@@ -246,6 +235,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
 
         `selector` chooses the snapshot for tables that show one snapshot.
         """
+        from iceberg_pyspark.table.metadata_tables.lookup import metadata_table
+
         return metadata_table(self._loaded_table, self.io, name, selector=selector)
 
     def append(
@@ -280,6 +271,13 @@ class Table(RowLevelTable, EditableTable, RowStream):
                     "overwrite: a filter and dynamic=True say different things about what is "
                     "replaced; keep one"
                 )
+            from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+            from iceberg_pyspark.arrow.row_sources import KeptRows
+            from iceberg_pyspark.expressions.binding import bind
+            from iceberg_pyspark.sql_text.lazy_parser import as_predicate
+            from iceberg_pyspark.table.reading.whole_files import select_files
+            from iceberg_pyspark.table.row_level.filtered_rows import ReplacedRows
+
             if self._start() == "newest":
                 self.refresh()
             case_sensitive = self.case_sensitive is not False
@@ -301,6 +299,11 @@ class Table(RowLevelTable, EditableTable, RowStream):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> Snapshot:
+        from iceberg_pyspark.storage.files.syncs import syncs_together
+        from iceberg_pyspark.table.commits.commit_files import snapshot_of_write, write_action
+        from iceberg_pyspark.table.commits.new_data import write_rows
+        from iceberg_pyspark.table.commits.written_files import WrittenFiles
+
         # wrong options are refused before files are written
         options = _options(branch, snapshot_properties)
         with syncs_together():
@@ -317,6 +320,9 @@ class Table(RowLevelTable, EditableTable, RowStream):
         options: CommitOptions,
         written_files: WrittenFiles | None = None,
     ) -> None:
+        from iceberg_pyspark.table.commits.commit import builds_on
+        from iceberg_pyspark.table.commits.commit_files import commit_action
+
         before = self._loaded_table
         self._loaded_table = commit_action(
             self._catalog,
@@ -368,6 +374,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         the table's own folder. `dry_run` examines and counts the files, with the same errors, and
         adds none.
         """
+        from iceberg_pyspark.table.commits.add_files import FileImport
+
         file_import = FileImport(
             catalog=self._catalog,
             table=self._loaded_table,
@@ -389,6 +397,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
 
     def transaction(self) -> Transaction:
         """Start a transaction: several changes, one commit; `refresh()` this table afterwards."""
+        from iceberg_pyspark.table.commits.transaction import Transaction
+
         return Transaction(self._catalog, self._loaded_table, self.io, clock=self._clock)
 
     def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
@@ -397,6 +407,8 @@ class Table(RowLevelTable, EditableTable, RowStream):
         `progress(phase, done, total)` is called while a procedure runs: `done` of `total` steps are
         done; `total` is None if it is unknown. It must not raise.
         """
+        from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
+
         table = MaintainedTable(
             catalog=self._catalog,
             loaded=self._loaded_table,
@@ -405,7 +417,7 @@ class Table(RowLevelTable, EditableTable, RowStream):
             progress=progress,
             case_sensitive=self.case_sensitive,
         )
-        from iceberg_pyspark.table.maintenance.table_maintenance import (  # noqa: PLC0415
+        from iceberg_pyspark.table.maintenance.table_maintenance import (
             TableMaintenance,
         )
 
@@ -419,7 +431,7 @@ class Table(RowLevelTable, EditableTable, RowStream):
         storage is listed for orphan files only with `list_storage`. Memory holds only a few
         integers per file.
         """
-        from iceberg_pyspark.table.health.health_report import examine  # noqa: PLC0415
+        from iceberg_pyspark.table.health.health_report import examine
 
         return examine(
             self._catalog,
@@ -441,7 +453,7 @@ class Table(RowLevelTable, EditableTable, RowStream):
         and deletion vectors are read, but no rows. Damage is not an error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
-        from iceberg_pyspark.table.verify.verification import verify_table  # noqa: PLC0415
+        from iceberg_pyspark.table.verify.verification import verify_table
 
         newest = newest_version(self._catalog, self._loaded_table)
         return verify_table(self.io, newest, check_files=check_files)
@@ -450,10 +462,14 @@ class Table(RowLevelTable, EditableTable, RowStream):
         self._loaded_table = loaded_table
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
+        from iceberg_pyspark.table.commits.commit import commit_steps
+
         self._loaded_table = commit_steps(
             self._catalog, self._loaded_table, steps, clock=self._clock
         )
 
 
 def _options(branch: str, snapshot_properties: Mapping[str, str] | None) -> CommitOptions:
+    from iceberg_pyspark.table.commits.commit_options import CommitOptions
+
     return CommitOptions(branch=branch, snapshot_properties=snapshot_properties or {})

@@ -7,11 +7,14 @@
 The name of a table leads to its catalog. A name with a `/` is a path. Otherwise the catalog is, in
 this order: the catalog that the caller names, the configured catalog whose name the table name
 starts with, the default catalog.
+
+Methods import what they call: most programs call few of them.
 """
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -25,16 +28,13 @@ from iceberg_pyspark.catalogs.catalog import (
     Namespace,
     TableIdentifier,
     ViewCatalog,
-    split_catalog,
 )
 from iceberg_pyspark.catalogs.catalog_properties import (
-    configured_names,
-    default_name,
     shown_properties,
 )
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
-from iceberg_pyspark.changes.new_table import NewTable
+from iceberg_pyspark.catalogs.registry import resolve_table
 from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
@@ -44,15 +44,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.argument_types import checked, checked_methods
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
-from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
-from iceberg_pyspark.table.commits.create_table import create_table, new_table_properties
-from iceberg_pyspark.table.commits.define_view import (
-    NewDefinition,
-    create_or_replace_view,
-    create_view,
-    with_views,
-)
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
 
@@ -99,38 +91,6 @@ class View:
                 f"view {self.name} has no query in dialect '{dialect}'; it has: {dialects}"
             )
         return text
-
-
-def resolve_table(
-    name: str,
-    *,
-    catalog: str | None = None,
-    catalog_properties: Mapping[str, str] | None = None,
-    storage_properties: Mapping[str, str] | None = None,
-) -> tuple[Catalog, TableIdentifier]:
-    """Return the catalog and identifier for a name or path; the table is not loaded."""
-    properties = dict(catalog_properties or {})
-    storage = dict(storage_properties or {})
-    if is_path(name):
-        if catalog is not None or properties:
-            raise InvalidRequestError(
-                f"'{name}' is a path, which belongs to no catalog; remove the catalog options, or "
-                "name the table as db.table"
-            )
-        return PathCatalog(storage), path_identifier(name)
-    levels = parse_levels(name)
-    if catalog is not None:
-        # The form of spark.table is accepted too: catalog.db.table
-        rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
-        catalog_name = catalog
-    elif properties:
-        catalog_name, rest = default_name(os.environ), levels
-    else:
-        names = tuple(configured_names(os.environ))
-        first, rest = split_catalog(levels, names)
-        catalog_name = first or default_name(os.environ)
-    identifier = TableIdentifier(namespace=rest[:-1], name=rest[-1])
-    return load_plain_catalog(catalog_name, **{**properties, **storage}), identifier
 
 
 GivenSchema: TypeAlias = Annotated[
@@ -220,6 +180,10 @@ class TableCatalog:
         folders, and `TableAlreadyExistsError`; with `if_not_exists`, the existing table is returned
         as it is, whatever its schema.
         """
+        from iceberg_pyspark.changes.new_table import NewTable
+        from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+        from iceberg_pyspark.table.commits.create_table import create_table, new_table_properties
+
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
         if if_not_exists and catalog.table_exists(identifier):
@@ -256,7 +220,7 @@ class TableCatalog:
         catalog, identifier = self._resolve(name)
         if purge:
             # most processes drop no table
-            from iceberg_pyspark.table.maintenance.removal.purge_table import (  # noqa: PLC0415
+            from iceberg_pyspark.table.maintenance.removal.purge_table import (
                 drop_with_files,
             )
 
@@ -290,7 +254,8 @@ class TableCatalog:
 
         All methods for views raise `UnsupportedFeatureError` if the catalog has no views.
         """
-        return [_text(i) for i in with_views(self._catalog).list_views(self._namespace(namespace))]
+        views = _with_views(self._catalog)
+        return [_text(i) for i in views.list_views(self._namespace(namespace))]
 
     def view_exists(self, name: str) -> bool:
         """Return whether the view exists."""
@@ -320,6 +285,12 @@ class TableCatalog:
         as a new version. Raises `NoSuchNamespaceError`, and `ViewAlreadyExistsError` if a view or
         table has the name.
         """
+        from iceberg_pyspark.table.commits.define_view import (
+            NewDefinition,
+            create_or_replace_view,
+            create_view,
+        )
+
         views, identifier = self._view(name)
         definition = NewDefinition(
             schema=_schema(schema),
@@ -404,7 +375,7 @@ class TableCatalog:
 
     def _view(self, name: str) -> tuple[ViewCatalog, TableIdentifier]:
         catalog, identifier = self._resolve(name)
-        return with_views(catalog), identifier
+        return _with_views(catalog), identifier
 
     def _resolve(self, name: str) -> tuple[Catalog, TableIdentifier]:
         if is_path(name):
@@ -423,10 +394,16 @@ class TableCatalog:
         return parse_levels(name) if name else ()
 
 
+def _with_views(catalog: Catalog) -> ViewCatalog:
+    from iceberg_pyspark.table.commits.define_view import with_views
+
+    return with_views(catalog)
+
+
 def _schema(schema: GivenSchema) -> Schema:
     if isinstance(schema, str):
         # with the parser of SQL, which most programs do not need
-        from iceberg_pyspark.sql_text.schema_text import parse_schema  # noqa: PLC0415
+        from iceberg_pyspark.sql_text.schema_text import parse_schema
 
         return parse_schema(schema)
     return schema if isinstance(schema, Schema) else from_arrow_schema(schema)

@@ -21,12 +21,8 @@ from iceberg_pyspark.changes.new_table import NewTable, new_table_metadata, repl
 from iceberg_pyspark.changes.removals import RemoveAll
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.sql_text.schema_text import parse_schema
-from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
-    CommitStep,
-    MetadataStep,
-    commit_steps,
-)
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.commit import CommitStep, MetadataStep, commit_steps
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.commits.create_table import create_table, create_table_with

@@ -32,8 +32,7 @@ from iceberg_pyspark.spec.property_types import (
     PatternProperty,
     TableProperty,
 )
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
-from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS, STORAGE_PREFIXES
 from iceberg_pyspark.table.maintenance.procedure_parts import Interface, Parameter
 from iceberg_pyspark.table.maintenance.procedures import PROCEDURES
 from iceberg_pyspark.table.metadata_tables.lookup import METADATA_TABLES

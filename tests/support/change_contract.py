@@ -38,7 +38,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.commits.create_table import (
     create_table,

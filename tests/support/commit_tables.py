@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
-from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.clock import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
 SCHEMA = Schema(

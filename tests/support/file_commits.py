@@ -9,7 +9,7 @@ from iceberg_pyspark.changes.conflicts import IsolationLevel
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
 from iceberg_pyspark.table.commits.commit_files import (
     OverwriteMode,
     commit_action,

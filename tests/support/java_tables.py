@@ -99,7 +99,9 @@ class JavaTables:
 
     def _catalog(self, name: str) -> Any:
         spark_util = self.oracle.jvm.org.apache.iceberg.spark.Spark3Util
-        return spark_util.loadIcebergCatalog(self.oracle.java_session, name.split(".")[0])
+        return spark_util.loadIcebergCatalog(
+            self.oracle.java_session, name.split(".", maxsplit=1)[0]
+        )
 
 
 def java_tables(oracle: Oracle) -> JavaTables:

@@ -38,7 +38,7 @@ from iceberg_pyspark.storage.credentials.server_endpoints import (
     server_property_names,
 )
 from iceberg_pyspark.storage.credentials.vended_credentials import VENDED_CREDENTIALS
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS
 
 
 def table_storage_properties(

@@ -31,7 +31,8 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_jso
 from iceberg_pyspark.storage.credentials.credential_renewal import end_of
 from iceberg_pyspark.storage.files.places import is_in_store, store_of
 from iceberg_pyspark.storage.lru_map import LruMap
-from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+from iceberg_pyspark.storage.restricted_io import ReadRule, read_rule
+from iceberg_pyspark.storage.store_properties import ALLOW_OUTSIDE_LOCATIONS
 
 _MODE = "snapshot-loading-mode"
 REFS_QUERY = {"snapshots": "refs"}

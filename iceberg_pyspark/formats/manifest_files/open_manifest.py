@@ -8,7 +8,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from iceberg_pyspark.formats.manifest_files.avro_manifests import AvroManifest, Decoder
-from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetManifest
 from iceberg_pyspark.spec.types import Type
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -50,5 +49,8 @@ def open_manifest(file_io: FileIO, location: str) -> EncodedManifest:
 def parse_manifest(data: bytes, location: str) -> EncodedManifest:
     """Parse a manifest; its first bytes identify the format more reliably than its name."""
     if data[:4] == _PARQUET_MAGIC:
+        # with pyarrow.parquet and its clients of all stores
+        from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetManifest  # noqa: PLC0415
+
         return ParquetManifest(data, location)
     return AvroManifest(data, location)

@@ -50,8 +50,7 @@ from iceberg_pyspark.spec.table_properties import (
     SPLIT_TARGET_SIZE,
     VERIFY_CHECKSUMS,
 )
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
-from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS, STORAGE_PREFIXES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})

@@ -11,13 +11,13 @@ from iceberg_pyspark.catalogs.catalog import (
     TableIdentifier,
     check_same_table,
 )
+from iceberg_pyspark.catalogs.registry import resolve_table
 from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.spark.data_source.read_options import TableOptions, parse_table_options
 from iceberg_pyspark.storage.credentials.server_endpoints import with_users_properties
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.table_catalog import resolve_table
 
 
 def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
 from iceberg_pyspark.sql_text.lazy_parser import term_tokens
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS
 
 if TYPE_CHECKING:
     # Tasks import this module and need no catalog.

@@ -34,7 +34,7 @@ from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted, quoted_name
 from iceberg_pyspark.storage.files.places import is_below
 from iceberg_pyspark.table.commits.add_files import AddedFiles, FileImport
-from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.create_table import (
     create_namespace_if_absent,

@@ -7,7 +7,6 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.changes import ref_changes
 from iceberg_pyspark.changes.cherry_picks import staged_snapshot
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.changelog import Changelog, changes_of_catalog, view_name
@@ -15,7 +14,7 @@ from iceberg_pyspark.spark.procedures.executor_sketches import sketches_by_execu
 from iceberg_pyspark.spark.procedures.procedure_run import ProcedureRun, Result, Row, Run
 from iceberg_pyspark.spark.write.executors import Executors, has_executors
 from iceberg_pyspark.spec.property_types import BoolProperty
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.table.commits.pending_changes import ManageSnapshots
 from iceberg_pyspark.table.maintenance import procedures
 from iceberg_pyspark.table.maintenance.removal.orphan_files import Inventory
@@ -135,7 +134,7 @@ def _ancestors_of(run: ProcedureRun) -> tuple[Row, ...]:
     metadata = run.table.metadata
     snapshot_id = run.given_arguments.get("snapshot_id")
     start = metadata.snapshot_or_current(snapshot_id)
-    return tuple((s.snapshot_id, s.timestamp_ms) for s in ref_changes.ancestors_of(metadata, start))
+    return tuple((s.snapshot_id, s.timestamp_ms) for s in ancestors_of(metadata, start))
 
 
 def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:

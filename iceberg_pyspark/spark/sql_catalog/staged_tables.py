@@ -21,8 +21,8 @@ from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
 from iceberg_pyspark.spark.write.resolved_write import resolve_write, write_settings
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK
 from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
     CommitStep,
     MetadataStep,
     commit_steps,

@@ -30,7 +30,6 @@ from iceberg_pyspark.storage.files.places import check_scheme, is_web
 from iceberg_pyspark.storage.objects.object_stores import object_place, open_object_store
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput, ObjectOutput
 from iceberg_pyspark.storage.objects.store_errors import store_errors
-from iceberg_pyspark.storage.objects.web_store import web_store
 
 ALLOW_UNSAFE_COMMITS = "storage.allow-unsafe-commits"
 """The property that allows tables in a store that cannot create a file exclusively."""
@@ -239,6 +238,8 @@ class ObjectStoreFileIO:
     def _place(self, location: str) -> tuple[Any, str]:
         check_scheme(location)
         if is_web(location):
+            from iceberg_pyspark.storage.objects.web_store import web_store  # noqa: PLC0415 - rare
+
             return web_store(os.getpid()), location
         return open_object_store(location, self.properties)
 

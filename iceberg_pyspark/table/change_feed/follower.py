@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
-from typing import Annotated, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
+from iceberg_pyspark.spec.table_metadata import ancestors_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.change_feed.table_changes import (
     TableChanges,
     changes_of,
     rows_as_changes,
 )
-from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.clock import Clock
 from iceberg_pyspark.table.metadata_tables.lookup import changing_snapshots
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import Beginning, SnapshotSelector
 
 EARLIEST, LATEST, CURRENT = "earliest", "latest", "current"
-
-Beginning: TypeAlias = Annotated[
-    int | str,
-    "'latest', 'current', 'earliest', the id of a snapshot, or the name of a branch or tag",
-]
 
 
 def follow(

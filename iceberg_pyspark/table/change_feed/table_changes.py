@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -33,12 +33,12 @@ from iceberg_pyspark.table.metadata_tables.changes_table import (
 )
 from iceberg_pyspark.table.metadata_tables.lookup import changing_snapshots
 from iceberg_pyspark.table.reading.row_stream import RowStream
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, milliseconds_of
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    SnapshotSelector,
+    Version,
+    milliseconds_of,
+)
 from iceberg_pyspark.table.reading.table_scan import scan_table
-
-Version: TypeAlias = Annotated[
-    int | str | datetime, "the id of a snapshot, the name of a branch or tag, or a datetime"
-]
 
 
 @checked_methods

@@ -31,7 +31,8 @@ from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.files.local import is_local, plain_location
 from iceberg_pyspark.storage.folders import LocalFolders
 from iceberg_pyspark.storage.threaded_map import threaded_map
-from iceberg_pyspark.table.commits.commit import Clock, MetadataStep
+from iceberg_pyspark.table.commits.clock import Clock
+from iceberg_pyspark.table.commits.commit import MetadataStep
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep

@@ -26,7 +26,8 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import Clock, LateSnapshotStep
+from iceberg_pyspark.table.commits.clock import Clock
+from iceberg_pyspark.table.commits.commit import LateSnapshotStep
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_root import removed_from_leaves
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep

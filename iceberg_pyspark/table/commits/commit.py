@@ -8,8 +8,6 @@ and no file is touched. The catalog returns the outcome of a swap as a value.
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,34 +49,9 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import check_commit_properties
 from iceberg_pyspark.storage.files.syncs import finish_syncs, syncs_together
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
 from iceberg_pyspark.table.commits.commit_turn import commit_turn
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
-    """The time and the random numbers that a commit uses, which tests replace."""
-
-    now_ms: Callable[[], int]
-    sleep_ms: Callable[[float], None]
-    random: Callable[[], float]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _sleep_ms(ms: float) -> None:
-    time.sleep(ms / 1000)
-
-
-def _random() -> float:
-    # the method of `random` itself would be pickled with its state
-    return random.random()
-
-
-SYSTEM_CLOCK = Clock(now_ms=_now_ms, sleep_ms=_sleep_ms, random=_random)
-
 
 Start: TypeAlias = Literal["given", "newest", "own"]
 """The metadata that the first attempt of a commit builds on.

@@ -29,13 +29,8 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
-    Clock,
-    CommitStep,
-    Start,
-    commit_steps,
-)
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.commit import CommitStep, Start, commit_steps
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.commits.written_files import WrittenFiles

@@ -76,7 +76,8 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.encrypted_io import encryption_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.places import file_identity
-from iceberg_pyspark.table.commits.commit import Clock, snapshot_to_build_on
+from iceberg_pyspark.table.commits.clock import Clock
+from iceberg_pyspark.table.commits.commit import snapshot_to_build_on
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_root import RootWriter, removed_from_leaves
 from iceberg_pyspark.table.commits.partition_types import (

@@ -43,13 +43,8 @@ from iceberg_pyspark.spec.table_properties import check_commit_properties
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import is_metadata_file
-from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
-    Clock,
-    CommitStep,
-    find_after_unknown,
-    send_commit,
-)
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.commit import CommitStep, find_after_unknown, send_commit
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
 
 _log = get_logger(__name__)

@@ -40,7 +40,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
 from iceberg_pyspark.table.commits.create_table import check_is_free, free_default
 
 

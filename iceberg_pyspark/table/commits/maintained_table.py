@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_version
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.clock import Clock
 from iceberg_pyspark.table.progress import Progress, no_progress
 
 

@@ -53,8 +53,8 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.commits.cherry_pick import CherryPickStep
+from iceberg_pyspark.table.commits.clock import Clock
 from iceberg_pyspark.table.commits.commit import (
-    Clock,
     CommitStep,
     LateSnapshotStep,
     MetadataStep,

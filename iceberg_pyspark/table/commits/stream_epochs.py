@@ -19,10 +19,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.changes.changes import Changes, RemoveProperties, SetProperties
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import CommitConflictError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.snapshots import Snapshot, SummaryText
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 
 QUERY_ID = "spark.sql.streaming.queryId"
 EPOCH_ID = "spark.sql.streaming.epochId"

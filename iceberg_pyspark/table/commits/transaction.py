@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from iceberg_pyspark.arrow.row_sources import Rows
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -16,9 +14,8 @@ from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK, Clock
 from iceberg_pyspark.table.commits.commit import (
-    SYSTEM_CLOCK,
-    Clock,
     CommitStep,
     MetadataStep,
     commit_steps,
@@ -26,73 +23,9 @@ from iceberg_pyspark.table.commits.commit import (
 )
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.commits.editable_table import EditableTable
 from iceberg_pyspark.table.commits.new_data import write_rows
-from iceberg_pyspark.table.commits.pending_changes import (
-    BuildChanges,
-    ManageSnapshots,
-    ReplaceSortOrder,
-    UpdateLocation,
-    UpdateProperties,
-    UpdateSchema,
-    UpdateSpec,
-    check_upgrade,
-)
 from iceberg_pyspark.table.commits.written_files import WrittenFiles
-from iceberg_pyspark.table.table_storage import check_new_location
-
-
-@checked_methods
-class EditableTable(ABC):
-    """Methods that start a change: chain calls on the returned object, then call `commit()`.
-
-    The `commit()` of a change commits it to the table, or adds it to the transaction.
-    """
-
-    _loaded_table: LoadedTable
-    _clock: Clock
-
-    @property
-    @abstractmethod
-    def metadata(self) -> TableMetadata:
-        """The metadata that changes are based on."""
-
-    @property
-    @abstractmethod
-    def io(self) -> FileIO:
-        """The storage of the table's files."""
-
-    @abstractmethod
-    def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
-        """Commit the steps, or keep them for the transaction's commit."""
-
-    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
-        """Start a change of columns."""
-        return UpdateSchema(
-            self._stage, self.metadata, allow_incompatible_changes=allow_incompatible_changes
-        )
-
-    def update_spec(self) -> UpdateSpec:
-        """Start a change of the partitioning."""
-        return UpdateSpec(self._stage, self.metadata)
-
-    def replace_sort_order(self) -> ReplaceSortOrder:
-        """Start a replacement of the sort order."""
-        return ReplaceSortOrder(self._stage, self.metadata)
-
-    def update_properties(self) -> UpdateProperties:
-        """Start a change of properties."""
-        return UpdateProperties(self._stage, lambda m, version: check_upgrade(self.io, m, version))
-
-    def update_location(self) -> UpdateLocation:
-        """Start a change of the folder for new files, with `set_location(...)`."""
-        return UpdateLocation(self._stage, partial(check_new_location, self._loaded_table))
-
-    def manage_snapshots(self) -> ManageSnapshots:
-        """Start a change of branches and tags, a rollback or a cherry-pick."""
-        return ManageSnapshots(self._commit_steps, self.metadata, lambda: self.io, self._clock)
-
-    def _stage(self, builds: Sequence[BuildChanges]) -> None:
-        self._commit_steps([MetadataStep(build) for build in builds])
 
 
 @checked_methods

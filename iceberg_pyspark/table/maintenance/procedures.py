@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
-from iceberg_pyspark.spec.manifests import DataFileFormat
-from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.maintenance.procedure_parts import (
     DRY_RUN,
     Column,
@@ -178,7 +176,7 @@ REWRITE_DATA_FILES = Procedure(
         ),
         _OPTIONS,
         _WHERE,
-        Parameter("branch", "string", "Rewrite the files of this branch.", default=MAIN),
+        Parameter("branch", "string", "Rewrite the files of this branch.", default="main"),
         _DRY_RUN,
     ),
     columns={
@@ -322,7 +320,7 @@ ADD_FILES = Procedure(
             "string",
             "The format of the files.",
             default="parquet",
-            choices=get_args(DataFileFormat),
+            choices=("parquet", "avro", "orc"),
             interface=Interface.NO_CALL,
         ),
         _DRY_RUN,

@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -44,7 +43,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.rows import batch_of

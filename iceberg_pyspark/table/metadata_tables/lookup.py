@@ -2,67 +2,43 @@
 
 `db.events.files` is such a name in Spark SQL and in the data source, and `/path/to/events#files`
 for a table at a path. If a real table has this name, it takes precedence.
+
+The module of a metadata table is imported when the table is read.
 """
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.changes_table import (
-    RAW,
-    ChangeForm,
-    ChangePlan,
-    ChangeRows,
-    changes_schema,
-    hidden_of_changes,
-)
-from iceberg_pyspark.table.metadata_tables.entry_values import WrittenTypes
-from iceberg_pyspark.table.metadata_tables.files_table import (
-    EntryRows,
-    entries_schema,
-    files_schema,
-    plan_manifests,
-)
-from iceberg_pyspark.table.metadata_tables.manifests_table import ManifestRows, manifests_schema
-from iceberg_pyspark.table.metadata_tables.partitions import PartitionRows, partitions_schema
-from iceberg_pyspark.table.metadata_tables.position_deletes_table import (
-    PositionDeleteRows,
-    plan_position_deletes,
-    position_deletes_schema,
-)
+from iceberg_pyspark.table.metadata_tables import snapshots_table
 from iceberg_pyspark.table.metadata_tables.rows import (
     KnownRows,
     MetadataTable,
     MetadataTableReader,
     arrow_of_rows,
 )
-from iceberg_pyspark.table.metadata_tables.snapshots_table import (
-    HISTORY,
-    METADATA_LOG_ENTRIES,
-    REFS,
-    SNAPSHOTS,
-    history_rows,
-    metadata_log_rows,
-    ref_rows,
-    snapshot_rows,
-)
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,
     snapshots_between,
 )
-from iceberg_pyspark.table.reading.table_scan import scan_table
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.expressions.predicates import Predicate
+    from iceberg_pyspark.table.metadata_tables.changes_table import ChangeForm, ChangePlan
+    from iceberg_pyspark.table.metadata_tables.entry_values import WrittenTypes
 
 _OF_ONE_SNAPSHOT = (
     "entries",
@@ -151,7 +127,11 @@ def metadata_table(
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
     schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)
-    hidden_schema = hidden_of_changes(metadata) if metadata_name == CHANGES else Schema(fields=())
+    hidden_schema = Schema(fields=())
+    if metadata_name == CHANGES:
+        from iceberg_pyspark.table.metadata_tables.changes_table import hidden_of_changes
+
+        hidden_schema = hidden_of_changes(metadata)
     return MetadataTable(
         name=full_name, schema=schema, reader=reader, io=io, plan=plan, hidden=hidden_schema
     )
@@ -164,9 +144,11 @@ def plan_of_changes(
     selector: SnapshotSelector | None = None,
     predicate: Predicate,
     of_changes: Predicate,
-    form: ChangeForm = RAW,
+    form: ChangeForm,
 ) -> ChangePlan:
     """Return the plan of the metadata table `changes`; see `ChangePlan` for the predicates."""
+    from iceberg_pyspark.table.metadata_tables.changes_table import ChangePlan
+
     return ChangePlan(
         io,
         loaded_table.metadata,
@@ -203,6 +185,14 @@ def _parts(
     metadata = loaded_table.metadata
     match name.removeprefix("all_"):
         case "files" | "data_files" | "delete_files" | "entries" as kind:
+            from iceberg_pyspark.table.metadata_tables.entry_values import WrittenTypes
+            from iceberg_pyspark.table.metadata_tables.files_table import (
+                EntryRows,
+                entries_schema,
+                files_schema,
+                plan_manifests,
+            )
+
             as_entries = kind == "entries"
             schema = entries_schema(metadata) if as_entries else files_schema(metadata)
             entry_rows = EntryRows(
@@ -217,6 +207,12 @@ def _parts(
                 partial(plan_manifests, io, snapshots, _CONTENT_OF_FILES.get(kind)),
             )
         case "manifests":
+            from iceberg_pyspark.table.metadata_tables.entry_values import WrittenTypes
+            from iceberg_pyspark.table.metadata_tables.manifests_table import (
+                ManifestRows,
+                manifests_schema,
+            )
+
             schema = manifests_schema(of_all_snapshots=name.startswith("all_"))
             written_types = WrittenTypes.of(metadata)
             manifest_rows = ManifestRows(
@@ -226,6 +222,12 @@ def _parts(
             )
             return schema, manifest_rows, partial(list, snapshots)
         case "partitions":
+            from iceberg_pyspark.table.metadata_tables.entry_values import WrittenTypes
+            from iceberg_pyspark.table.metadata_tables.partitions import (
+                PartitionRows,
+                partitions_schema,
+            )
+
             schema = partitions_schema(metadata)
             commit_times_ms = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
             partition_rows = PartitionRows(
@@ -235,6 +237,12 @@ def _parts(
             )
             return schema, partition_rows, partial(list, snapshots)
         case "position_deletes":
+            from iceberg_pyspark.table.metadata_tables.position_deletes_table import (
+                PositionDeleteRows,
+                plan_position_deletes,
+                position_deletes_schema,
+            )
+
             delete_rows = PositionDeleteRows(table=str(loaded_table.identifier))
             return (
                 position_deletes_schema(metadata),
@@ -242,6 +250,13 @@ def _parts(
                 partial(plan_position_deletes, io, metadata, snapshots),
             )
         case "changes":
+            from iceberg_pyspark.table.metadata_tables.changes_table import (
+                ChangePlan,
+                ChangeRows,
+                changes_schema,
+            )
+            from iceberg_pyspark.table.reading.table_scan import scan_table
+
             table = str(loaded_table.identifier)
             schema = changes_schema(metadata)
             change_rows = ChangeRows(context=scan_table(table, metadata, io).context)
@@ -251,13 +266,14 @@ def _parts(
 
             return schema, change_rows, plan_changes
         case "snapshots":
-            return _known_rows(SNAPSHOTS, snapshot_rows(metadata))
+            return _known_rows(snapshots_table.SNAPSHOTS, snapshots_table.snapshot_rows(metadata))
         case "history":
-            return _known_rows(HISTORY, history_rows(metadata))
+            return _known_rows(snapshots_table.HISTORY, snapshots_table.history_rows(metadata))
         case "refs":
-            return _known_rows(REFS, ref_rows(metadata))
+            return _known_rows(snapshots_table.REFS, snapshots_table.ref_rows(metadata))
         case _:
-            return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded_table))
+            log_rows = snapshots_table.metadata_log_rows(loaded_table)
+            return _known_rows(snapshots_table.METADATA_LOG_ENTRIES, log_rows)
 
 
 def _schemas_of(metadata: TableMetadata, written_types: WrittenTypes) -> Mapping[int, Schema]:

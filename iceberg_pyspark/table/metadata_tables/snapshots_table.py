@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.spec.types import (
     BooleanType,
     IntegerType,

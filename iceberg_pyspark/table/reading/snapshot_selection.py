@@ -15,7 +15,6 @@ from datetime import datetime, timedelta, timezone
 from itertools import takewhile
 from typing import Annotated, TypeAlias
 
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchSnapshotError,
@@ -24,7 +23,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.argument_types import check_text, check_whole_number
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.spec.values import with_six_digits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -36,6 +35,13 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 Moment: TypeAlias = Annotated[
     datetime | int | str,
     "a datetime, text such as '2026-01-31 12:00', or milliseconds since 1970",
+]
+Version: TypeAlias = Annotated[
+    int | str | datetime, "the id of a snapshot, the name of a branch or tag, or a datetime"
+]
+Beginning: TypeAlias = Annotated[
+    int | str,
+    "'latest', 'current', 'earliest', the id of a snapshot, or the name of a branch or tag",
 ]
 
 

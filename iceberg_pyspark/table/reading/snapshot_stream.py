@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import NoSuchSnapshotError
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 from iceberg_pyspark.table.reading.stream_offsets import START, StreamOffset

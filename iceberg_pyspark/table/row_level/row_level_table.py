@@ -1,26 +1,29 @@
-"""The part of `Table` that changes rows: delete, update, upsert and merge, without Spark."""
+"""The part of `Table` that changes rows: delete, update, upsert and merge, without Spark.
+
+Methods import what they call, which reading needs not.
+"""
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.arrow.row_sources import KeptRows, Rows
+from iceberg_pyspark.arrow.row_sources import Rows
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.expressions.predicates import Filter
 from iceberg_pyspark.spec.argument_types import checked_methods
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.table.commits.commit import Clock
-from iceberg_pyspark.table.commits.commit_options import CommitOptions
-from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows, UpdatedRows
-from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, merge_keys, upsert_of
-from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
-from iceberg_pyspark.table.row_level.row_operation import RowChanger, RowOperation
-from iceberg_pyspark.table.row_level.touched_rows import RowChanges
+from iceberg_pyspark.table.commits.clock import Clock
 from iceberg_pyspark.table.table_facts import TableFacts
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.table.row_level.merge_builder import Clauses, RowMerge
+    from iceberg_pyspark.table.row_level.row_operation import RowOperation
+    from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 
 
 @checked_methods
@@ -47,6 +50,8 @@ class RowLevelTable(TableFacts, ABC):
         written again or get deletes; version 1 has only the former. A concurrent change of rows
         that match makes the delete run again. This table object is refreshed first.
         """
+        from iceberg_pyspark.table.row_level.filtered_rows import DeletedRows
+
         return self._change_rows(DeletedRows(filter=filter), branch, snapshot_properties)
 
     def update(
@@ -63,6 +68,8 @@ class RowLevelTable(TableFacts, ABC):
         with the names of columns in their exact case; any other value is a constant. `s.a` is a
         field of a struct. The mode is that of `write.update.mode`, otherwise as `delete`.
         """
+        from iceberg_pyspark.table.row_level.filtered_rows import UpdatedRows
+
         return self._change_rows(
             UpdatedRows(values=set, filter=filter), branch, snapshot_properties
         )
@@ -83,6 +90,8 @@ class RowLevelTable(TableFacts, ABC):
         `write.merge.mode`, otherwise as `delete`. Memory has up to 256 MiB of keys, and of the rows
         of a stream; more keys are joined in several passes, more rows are in a temporary file.
         """
+        from iceberg_pyspark.table.row_level.keyed_merge import upsert_of
+
         upsert = upsert_of(rows, keys, self.name, self.schema)
         return self._change_rows(upsert, branch, snapshot_properties)
 
@@ -100,6 +109,11 @@ class RowLevelTable(TableFacts, ABC):
         each; None: the identifier fields of the schema. A stream is read by `execute`:
         `table.merge(rows, "id").when_matched_delete("s.gone").when_matched_update().execute()`.
         """
+        from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
+        from iceberg_pyspark.arrow.row_sources import KeptRows
+        from iceberg_pyspark.table.row_level.keyed_merge import KeyedMerge, merge_keys
+        from iceberg_pyspark.table.row_level.merge_builder import RowMerge
+
         by_key = merge_keys(on, self.name, self.schema)
 
         def run(clauses: Clauses) -> RowChanges:
@@ -121,6 +135,9 @@ class RowLevelTable(TableFacts, ABC):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
+        from iceberg_pyspark.table.commits.commit_options import CommitOptions
+        from iceberg_pyspark.table.row_level.row_operation import RowChanger
+
         changer = RowChanger(
             catalog=self._catalog,
             load=self._newest,

@@ -34,7 +34,7 @@ from iceberg_pyspark.spec.metadata_columns import POS
 from iceberg_pyspark.spec.table_properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.syncs import syncs_together
-from iceberg_pyspark.table.commits.commit import Clock
+from iceberg_pyspark.table.commits.clock import Clock
 from iceberg_pyspark.table.commits.commit_files import commit_action, snapshot_of_write
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.new_data import write_context_of

@@ -77,7 +77,7 @@ def test_plans_that_take_time_and_come_in_parts(
 
     def record_request(self: Session, method: str, path: str, **more: Any) -> Any:
         answer: Any = try_to_ask(self, method, path, **more)
-        last = path.split("/tables/")[-1].split("/")
+        last = path.rsplit("/tables/", maxsplit=1)[-1].split("/")
         if last[-1] in ("plan", "tasks") or "plan" in last[:-1]:
             requests.append((f"{method} {last[1]}", answer.status))
         return answer

@@ -22,7 +22,6 @@ from iceberg_pyspark.changes.conflicts import snapshots_since
 from iceberg_pyspark.changes.new_table import new_table_metadata
 from iceberg_pyspark.changes.property_changes import PropertyChanges
 from iceberg_pyspark.changes.ref_changes import (
-    ancestors_of,
     create_ref,
     fast_forward,
     remove_ref,
@@ -40,7 +39,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
-from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata, ancestors_of
 from iceberg_pyspark.spec.types import LongType, NestedField
 
 

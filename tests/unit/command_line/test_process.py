@@ -90,8 +90,8 @@ def test_a_listing_of_files_imports_only_what_it_needs(
 def test_a_process_of_the_command_may_still_use_pandas() -> None:
     pytest.importorskip("pandas")
     code = (
-        "import sys; from iceberg_pyspark.command_line.__main__ import _without_pandas\n"
-        "_without_pandas()\n"
+        "import sys; from iceberg_pyspark.command_line.__main__ import _without_python_types\n"
+        "_without_python_types()\n"
         "import pyarrow as pa\n"
         "assert pa.array([1, None]).type == pa.int64() and 'pandas' not in sys.modules\n"
         "print(pa.table({'id': [1, 2]}).to_pandas()['id'].sum())"

@@ -28,7 +28,7 @@ from iceberg_pyspark.spark.options.option_values import _SESSION
 from iceberg_pyspark.spark.row_level import change_frame, merge
 from iceberg_pyspark.spark.write import distribution
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
+from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS
 from iceberg_pyspark.table.row_level import change_task
 
 JAVA_ONLY = {"__ice_change"}

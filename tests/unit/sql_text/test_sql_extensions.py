@@ -141,7 +141,7 @@ def test_names_of_digits_and_comments(text: str, table: tuple[str, ...], clause:
     assert statement.table == table
     parsed = parse_clause(f"{text} {clause}", statement.offset)
     assert isinstance(parsed, CreateRef)
-    assert parsed.name == clause.split()[-1]
+    assert parsed.name == clause.rsplit(maxsplit=1)[-1]
 
 
 @pytest.mark.parametrize("length", [0, 70, 71, 72, 79, 80, 81, 90, 799, 800, 5000])

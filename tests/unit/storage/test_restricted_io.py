@@ -10,13 +10,8 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted_io import (
-    ALLOW_OUTSIDE_LOCATIONS,
-    RESTRICT_LOCATIONS,
-    ReadRule,
-    RestrictedFileIO,
-    read_rule,
-)
+from iceberg_pyspark.storage.restricted_io import ReadRule, RestrictedFileIO, read_rule
+from iceberg_pyspark.storage.store_properties import ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS
 
 BUCKET = RestrictedFileIO(
     io=MemoryFileIO(),

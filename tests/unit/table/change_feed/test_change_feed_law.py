@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.errors import NoSuchSnapshotError
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS, COMMIT_COLUMNS, LINEAGE
+from iceberg_pyspark.spec.table_metadata import ancestors_of
 from iceberg_pyspark.table.change_feed.change_stream import ChangeStream
 from iceberg_pyspark.table.change_feed.net_changes import net_change_rows
 from iceberg_pyspark.table.reading.stream_offsets import StreamOffset, read_offset

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageErr
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.files.file_io import FileInfo, temporary_name, writing_folder_name
 from iceberg_pyspark.storage.files.local import LocalFileIO
-from iceberg_pyspark.table.commits.commit import SYSTEM_CLOCK
+from iceberg_pyspark.table.commits.clock import SYSTEM_CLOCK
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.maintenance.removal.candidate_files import CandidateFiles

@@ -27,6 +27,7 @@ from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.table.commits.commit_files import commit_action
+from iceberg_pyspark.table.metadata_tables.changes_table import RAW
 from iceberg_pyspark.table.metadata_tables.lookup import plan_of_changes
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
@@ -263,6 +264,7 @@ def test_filtered_changes_are_not_planned() -> None:
             table.io,
             predicate=bind(as_predicate(filter), table.schema),
             of_changes=bind(as_predicate(of_changes), Schema(fields=CHANGE_COLUMNS)),
+            form=RAW,
         )
         text = [one.task.change for t in plan.change_tasks() for one in t.tasks]
         return sorted((c.ordinal, c.type) for c in text if c is not None)

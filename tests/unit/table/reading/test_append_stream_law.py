@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.changes.conflicts import ConflictChecks
-from iceberg_pyspark.changes.ref_changes import ancestors_of
 from iceberg_pyspark.changes.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.formats.puffin.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
+from iceberg_pyspark.spec.table_metadata import ancestors_of
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.reading.append_stream import AppendStream
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
