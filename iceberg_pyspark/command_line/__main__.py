@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 
@@ -14,8 +15,9 @@ def main() -> None:
         sys.exit(
             "error: the command line needs the package typer; pip install 'iceberg-pyspark[cli]'"
         )
-    # the modules of a command are many objects, which no collection could free
+    # the modules of a command are many objects, which no collection frees, and not the one at exit
     gc.set_threshold(100_000)
+    atexit.register(gc.freeze)
     from iceberg_pyspark.command_line import invocation  # noqa: PLC0415 - needs typer
     from iceberg_pyspark.command_line.application import app  # noqa: PLC0415 - the same
 
