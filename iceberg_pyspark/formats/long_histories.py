@@ -20,7 +20,7 @@ from msgspec import Meta, Raw
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.formats.encoding.decoded_files import MEMORY_FLOOR, json_memory
 from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64, MAX_TIME_MS, parse_json
-from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotLogEntry, SummaryText
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotLogEntry, SummaryText, with_text
 from iceberg_pyspark.spec.table_metadata import (
     ReadHistory,
     TableMetadata,
@@ -52,7 +52,8 @@ class _LogEntry(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, gc=F
 
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
-_SNAPSHOTS = msgspec.json.Decoder(list[_Snapshot])
+_SNAPSHOTS = msgspec.json.Decoder(list[Raw])
+_SNAPSHOT = msgspec.json.Decoder(_Snapshot)
 _SNAPSHOT_LOG = msgspec.json.Decoder(list[_LogEntry])
 _SUMMARY = msgspec.json.Decoder(dict[str, str])
 
@@ -111,22 +112,22 @@ class _Collector:
 _COLLECTOR = _Collector()
 
 
-def _history(
-    content: dict[str, Any], snapshots: list[_Snapshot], log: list[_LogEntry]
-) -> ReadHistory:
+def _history(content: dict[str, Any], snapshots: list[Raw], log: list[_LogEntry]) -> ReadHistory:
     version = content.get("format-version")
     has_lineage = isinstance(version, int) and version >= 3
     return ReadHistory(
-        tuple(_check_snapshot(s, has_lineage) for s in snapshots),
+        tuple(_parse_snapshot(bytes(s), has_lineage) for s in snapshots),
         tuple(
             SnapshotLogEntry(snapshot_id=e.snapshot_id, timestamp_ms=e.timestamp_ms) for e in log
         ),
     )
 
 
-def _check_snapshot(s: _Snapshot, has_lineage: bool) -> Snapshot:
+def _parse_snapshot(text: bytes, has_lineage: bool) -> Snapshot:
+    """Return a snapshot, which is written again as it was read if nothing in it is left out."""
+    s = _SNAPSHOT.decode(text)
     _SUMMARY.decode(s.summary)
-    return Snapshot(
+    snapshot = Snapshot(
         snapshot_id=s.snapshot_id,
         parent_snapshot_id=s.parent_snapshot_id,
         sequence_number=s.sequence_number or 0,
@@ -138,3 +139,9 @@ def _check_snapshot(s: _Snapshot, has_lineage: bool) -> Snapshot:
         added_rows=s.added_rows if has_lineage else None,
         key_id=s.key_id,
     )
+    is_written_so = (
+        (has_lineage or (s.first_row_id is None and s.added_rows is None))
+        and s.sequence_number != 0
+        and b"null" not in text
+    )
+    return with_text(snapshot, text) if is_written_so else snapshot

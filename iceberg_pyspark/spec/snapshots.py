@@ -115,7 +115,7 @@ class Snapshot:
     table_location: str | None = None
     list_key: ManifestListKey | None = field(default=None, repr=False, compare=False)
     _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
-    """The result of `snapshot_to_bytes`, once it was called: each commit writes all snapshots."""
+    """The result of `snapshot_to_bytes`, once it is known: each commit writes all snapshots."""
 
     def __repr__(self) -> str:
         parts = [str(self.snapshot_id), self.operation or "unknown operation"]
@@ -228,8 +228,17 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
     text = snapshot._text
     if text is None:
         text = _encode(snapshot)
-        object.__setattr__(snapshot, "_text", text)
+        with_text(snapshot, text)
     return text
+
+
+def with_text(snapshot: Snapshot, text: bytes) -> Snapshot:
+    """Return a snapshot of which `snapshot_to_bytes` returns the JSON that it was read from.
+
+    The caller must have checked that the snapshot has all that the JSON says.
+    """
+    object.__setattr__(snapshot, "_text", text)
+    return snapshot
 
 
 def _encode(snapshot: Snapshot) -> bytes:

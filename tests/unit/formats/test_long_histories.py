@@ -85,6 +85,28 @@ def test_lazy_metadata_equals_parsed_metadata(version: int) -> None:
     assert pickle.loads(pickle.dumps(untouched)) == metadata
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_snapshots_are_written_as_they_were_read(version: int) -> None:
+    data = text(version=version)
+    assert b'{"snapshot-id": 1, "' in data  # this package writes no spaces
+    assert b'{"snapshot-id": 1, "' in metadata_to_bytes(read(data))
+
+
+def test_changed_snapshots_are_written_anew() -> None:
+    metadata = read(text())
+    changed = replace(metadata.snapshots[0], schema_id=7)
+    written = metadata_to_bytes(replace(metadata, snapshots=(changed, *metadata.snapshots[1:])))
+    assert json.loads(written)["snapshots"][0]["schema-id"] == 7
+
+
+@pytest.mark.parametrize("given", [{"sequence-number": 0}, {"schema-id": None}])
+def test_values_that_are_left_out_are_not_written_again(given: dict[str, Any]) -> None:
+    metadata = read(text(lambda m: m["snapshots"][0].update(given), version=2))
+    assert is_text(metadata)
+    written = json.loads(metadata_to_bytes(metadata))["snapshots"][0]
+    assert not given.keys() & written.keys()
+
+
 def test_row_ids_of_a_table_without_them_are_not_kept() -> None:
     data = text(lambda m: m["snapshots"][0].update({"first-row-id": 7}), version=2)
     metadata = read(data)
