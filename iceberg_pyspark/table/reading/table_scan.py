@@ -53,7 +53,6 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import opened_for_scan
 from iceberg_pyspark.storage.threaded_map import threaded_map
-from iceberg_pyspark.table.commits.row_deletes import deleted_before
 from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
@@ -327,15 +326,13 @@ class TableScan(RowStream):
         )
 
     def _deleted_row_count(self, task: ScanTask) -> int:
-        return (
-            deleted_before(
-                self.io,
-                task,
-                self.context.table,
-                verify_checksums=self.context.verify_checksums,
-            )
-            if task.deletes
-            else 0
+        if not task.deletes:
+            return 0
+        # with the writers of delete files
+        from iceberg_pyspark.table.commits.row_deletes import deleted_before  # noqa: PLC0415
+
+        return deleted_before(
+            self.io, task, self.context.table, verify_checksums=self.context.verify_checksums
         )
 
 
