@@ -22,7 +22,7 @@ from iceberg_pyspark.catalogs import committing_catalog
 from iceberg_pyspark.catalogs.hive import metastore_client as hive_client
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO
-from iceberg_pyspark.table.commits import commit
+from iceberg_pyspark.table.commits import clock
 from tests.support.hooked_storage import HookedFileIO, Moment
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> 
         (sa.Connection, "close"),
     ):
         patch.setattr(kind, name, faulty("database", getattr(kind, name), name, faults))
-    for module in (commit, committing_catalog):
+    for module in (clock, committing_catalog):
         patch.setattr(module, "time", _FaultyTime(faults))
 
 
