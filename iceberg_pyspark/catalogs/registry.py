@@ -18,9 +18,7 @@ from iceberg_pyspark.catalogs.catalog_properties import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
-from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spec.argument_types import check_text
@@ -92,8 +90,12 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
 
             return open_sql_catalog(catalog_name, all_properties)
         case "hadoop":
+            from iceberg_pyspark.catalogs.hadoop.hadoop_catalog import FilesystemCatalog  # noqa: PLC0415
+
             return FilesystemCatalog(catalog_name, all_properties)
         case "memory":
+            from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog  # noqa: PLC0415
+
             return MemoryCatalog(catalog_name, all_properties)
         case "glue":
             from iceberg_pyspark.catalogs.glue.glue_catalog import GlueCatalog  # noqa: PLC0415

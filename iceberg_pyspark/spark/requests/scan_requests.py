@@ -45,7 +45,6 @@ from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_fra
 from iceberg_pyspark.spark.data_source.open_stream import OpenStream
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-from iceberg_pyspark.spark.native_read.change_scan import changes_parts
 from iceberg_pyspark.spark.native_read.filter_conditions import is_exact, remaining_locations
 from iceberg_pyspark.spark.native_read.native_scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
@@ -254,6 +253,9 @@ def _plan_changed_batch(
     if stream.kind in FORMS:
         check_row_ids(changes.table, changes.metadata, plan.snapshots)
     config = stream.loaded_table.config
+    # few sessions read changes
+    from iceberg_pyspark.spark.native_read.change_scan import changes_parts  # noqa: PLC0415
+
     parts = changes_parts(session.spark, session.bridge, scan, plan, config)
     return _planned_scan(session, parts, ())
 
@@ -289,6 +291,9 @@ def _plan_changes(
     )
     if form is not None:
         check_row_ids(name, metadata, plan.snapshots)
+    # few sessions read changes
+    from iceberg_pyspark.spark.native_read.change_scan import changes_parts  # noqa: PLC0415
+
     parts = changes_parts(session.spark, session.bridge, scan, plan, loaded_table.config)
     return _planned_scan(session, parts, ())
 

@@ -24,7 +24,6 @@ from iceberg_pyspark.spark.requests.sessions import BridgeSessions
 from iceberg_pyspark.spark.requests.source_requests import options_in_session
 from iceberg_pyspark.spark.row_level.execution import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
-from iceberg_pyspark.spark.row_level.stream_upserts import upsert_epoch
 from iceberg_pyspark.spark.row_level.target import table_to_pin
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
@@ -82,6 +81,9 @@ def epoch_write(sessions: BridgeSessions, request: EpochWrite) -> EpochRows:
             branch=state.branch_to_write(),
             options=request.options,
         )
+        # few sessions have such a stream
+        from iceberg_pyspark.spark.row_level.stream_upserts import upsert_epoch  # noqa: PLC0415
+
         count = upsert_epoch(row_level_request, rows, epoch, is_stateful=request.stateful)
         return EpochRows(rows=count)
     command = WriteCommand(
