@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import struct
 import uuid
-from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,6 +35,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
     VariantType,
 )
+from iceberg_pyspark.spec.values import decimal_of
 from iceberg_pyspark.spec.variant_encoding import variant_of
 
 _INTS = [0, 1, -1, 7, 2**31 - 1, -(2**31)]
@@ -83,7 +83,7 @@ def _few(type_: PrimitiveType) -> list[Any]:
             return [*_FLOATS, float32(0.1), 0.1, 1e300]
         case DecimalType(precision=precision, scale=scale):
             few = [0, 125, -125, 10**9 - 1, 1 - 10**9, 2**32 * 100 + 125, 10**precision - 1]
-            return [Decimal(u).scaleb(-scale) for u in few if abs(u) < 10**precision]
+            return [decimal_of(u, scale) for u in few if abs(u) < 10**precision]
         case DateType():
             return [dt.date(*day) for day in _DAYS]
         case TimeType():

@@ -48,6 +48,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.spec.values import decimal_of
 from iceberg_pyspark.sql_text.names import quoted_name
 
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
@@ -320,7 +321,7 @@ def _truncate(column: Column, type_: types.Type, width: int) -> Column:
         return F.substring(column, 1, width)
     step: int | Decimal = width
     if isinstance(type_, types.DecimalType):
-        step = Decimal(width).scaleb(-type_.scale)
+        step = decimal_of(width, type_.scale)
     # The lowest values would overflow; they become null and so share a group of rows.
     return F.try_subtract(column, F.pmod(column, F.lit(step)))
 
