@@ -41,6 +41,7 @@ from weakref import WeakKeyDictionary
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
+from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.java_modules import (
     BUILDS_ON,
     CORE,
@@ -53,6 +54,8 @@ from iceberg_pyspark.spark.bridge.java_modules import (
 )
 from iceberg_pyspark.spark.bridge.py4j_names import JavaObject, Py4JError, Py4JJavaError
 from iceberg_pyspark.storage.files.cache import user_folder
+
+_log = get_logger(__name__)
 
 MAX_JARS = 10
 """How many jars are kept, the most recently used: those of ten environments, of some 1 MB each."""
@@ -267,11 +270,17 @@ def _jar_of_wheel(jvm: Any, modules: Sequence[str]) -> bytes | None:
         return None
     build = _build_digest(jvm)
     left_out = {name for m in BUILDS_ON if m not in modules for name in classes_of(m)}
-    with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
-        if build not in packed.namelist():
-            return None
-        digests: dict[str, str] = json.loads(packed.read(build))
-        files = {n: packed.read(d) for n, d in digests.items() if _top_class(n) not in left_out}
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.read_bytes())) as packed:
+            if build not in packed.namelist():
+                return None
+            digests: dict[str, str] = json.loads(packed.read(build))
+            files = {n: packed.read(d) for n, d in digests.items() if _top_class(n) not in left_out}
+    except Exception as e:  # noqa: BLE001 - a damaged archive raises almost any error
+        _log.warning(
+            "%s is damaged (%r): the Java classes are compiled; reinstall iceberg-pyspark", file, e
+        )
+        return None
     return _jar(files) if all(f"{_marker(m)}.class" in files for m in modules) else None
 
 

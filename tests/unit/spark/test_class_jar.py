@@ -1,6 +1,7 @@
 """Compiled classes are kept for the next session, and used only if they are unchanged."""
 
 import io
+import logging
 import os
 import stat
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from iceberg_pyspark.spark.bridge import java_classes as module
 from iceberg_pyspark.spark.bridge.java_classes import MAX_JARS, class_jar
+from iceberg_pyspark.spark.bridge.java_modules import CORE, classes_of
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
@@ -200,3 +202,30 @@ def test_unfinished_jar_of_a_killed_session_is_removed_later(tmp_path: Path) -> 
 
 def test_without_a_folder_of_the_user_a_jar_is_not_kept() -> None:
     assert classes_in(class_jar(None, "a", lambda: ONE)) == ONE
+
+
+def test_a_damaged_file_of_the_wheel_is_compiled_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wheel_file = tmp_path / "compiled.zip"
+    monkeypatch.setattr(module, "COMPILED", str(wheel_file))
+    monkeypatch.setattr(module, "_build_digest", lambda _jvm: "build")
+    classes = {f"{name}.class": name.encode() * 9 for name in classes_of(CORE)[:3]}
+    whole = module.packed_classes({"build": classes})
+
+    def jar(content: bytes) -> bytes | None:
+        wheel_file.write_bytes(content)
+        return module._jar_of_wheel(None, [CORE])
+
+    expected = jar(whole)
+    assert expected is not None
+    assert not caplog.records
+    caplog.set_level(logging.ERROR, module.__name__)
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        assert jar(flipped) in (None, expected)
+    caplog.set_level(logging.WARNING, module.__name__)
+    assert jar(whole[: len(whole) // 2]) is None
+    assert f"{wheel_file} is damaged" in caplog.text
+    assert "reinstall iceberg-pyspark" in caplog.text
