@@ -44,8 +44,9 @@ def as_longs(column: pa.Array) -> Longs:
 
 
 def raw_values(column: pa.Array) -> npt.NDArray[Any]:
-    """Return the values of a column of numbers, without pandas; those of nulls are undefined."""
-    type_ = column.type.to_pandas_dtype()
+    """Return the values of a column of integers, without pandas; those of nulls are undefined."""
+    # older pyarrow imports pandas for its own `to_pandas_dtype`; integers have numpy's names
+    type_ = np.dtype(str(column.type))
     return buffer_values(column.buffers()[1], type_, column.offset, len(column))
 
 
