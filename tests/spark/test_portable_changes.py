@@ -177,6 +177,19 @@ def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode
     assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
 
 
+@cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
+def test_values_of_no_type_of_the_column_are_refused_for_no_row_too(
+    lake: IcebergSession, mode: str
+) -> None:
+    name = f"unmatched_{mode[0]}"
+    table = a_table(lake, name, **{"format-version": "2", "write.update.mode": mode})
+    for changed in (table, lake.table(f"lake.db.{name}")):
+        for value in ("'x'", "array(1)"):
+            with pytest.raises(InvalidRequestError, match="INCOMPATIBLE_DATA_FOR_TABLE"):
+                changed.update({"p": value}, "id = 99")
+        assert changed.update({"p": "id"}, "id = 99").updated == 0
+
+
 @cases("mode", fast=["merge-on-read"], nightly=["copy-on-write"])
 def test_whole_files_are_deleted_unread(lake: IcebergSession, mode: str) -> None:
     """As natively; the files of two partitions are gone before, so that reading them would fail."""

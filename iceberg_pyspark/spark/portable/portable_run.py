@@ -156,13 +156,14 @@ class _Attempt:
                 rows = target.rows(data_files=rewritten)
                 if whole and not rewritten:
                     rewritten, mode = None, "merge-on-read"
-                elif not rewritten and operation.name != "merge":
-                    return target.loaded, target.no_changes()
         if mode == "merge-on-read":
             columns = operation.columns_of_changes(target)
             rows = target.rows(reads, columns=columns, without_whole_files=whole)
         with servers_errors():
             frame = operation.changes(target, rows, mode)
+        # values that no column takes have been refused, though no row would get them
+        if rewritten == () and operation.name != "merge":
+            return target.loaded, target.no_changes()
         if operation.writes_rows(mode):
             frame = self._distributed(frame)
         return self._write(frame, reads, rewritten, whole)

@@ -84,7 +84,18 @@ def test_wide_and_rare_values_come_back(value: Any) -> None:
     assert python_of(*variant_of(value)) == value
 
 
-JSON_NUMBERS = ("0", "-7", "300", "1.50", "-0.001", "1e3", "12345678901234567890", "9" * 38, "9" * 40, "1.0")
+JSON_NUMBERS = (
+    "0",
+    "-7",
+    "300",
+    "1.50",
+    "-0.001",
+    "1e3",
+    "12345678901234567890",
+    "9" * 38,
+    "9" * 40,
+    "1.0",
+)
 
 
 @given(
