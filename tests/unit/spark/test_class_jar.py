@@ -224,7 +224,7 @@ def test_a_damaged_file_of_the_wheel_is_compiled_and_named(
     for place in range(len(whole)):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << place % 8
-        assert jar(flipped) in (None, expected)
+        assert jar(bytes(flipped)) in (None, expected)
     caplog.set_level(logging.WARNING, module.__name__)
     assert jar(whole[: len(whole) // 2]) is None
     assert f"{wheel_file} is damaged" in caplog.text
