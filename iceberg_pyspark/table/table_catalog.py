@@ -39,6 +39,7 @@ from iceberg_pyspark.display import html_table, printable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NamespaceAlreadyExistsError,
+    NoSuchTableError,
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.argument_types import checked, checked_methods
@@ -111,7 +112,16 @@ def load_table(name: str, *, catalog: str | None = None, **properties: str) -> T
         reference = resolve_table(name, catalog=catalog, storage_properties=properties)
     else:
         reference = resolve_table(name, catalog=catalog, catalog_properties=properties)
-    return load_table_of(*reference)
+    try:
+        return load_table_of(*reference)
+    except NoSuchTableError as e:
+        if is_path(name) or catalog is not None or properties:
+            raise
+        names = ", ".join(configured_names(os.environ)) or "none"
+        raise type(e)(
+            f"{e}; check the name, begin it with a configured catalog (configured are: {names}), "
+            "or give `catalog` and the catalog's properties"
+        ) from None
 
 
 @checked

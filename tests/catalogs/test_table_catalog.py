@@ -81,6 +81,10 @@ def test_a_table_is_loaded_by_name_and_by_path_without_a_catalog_object(
     assert loaded.metadata == table.metadata
     with pytest.raises(NoSuchTableError, match=r"db\.b"):
         ice.load_table("db.b", catalog="lake")
+    monkeypatch.chdir(tmp_path)
+    for missing, where in (("lake.db.nope", "lake"), ("sea.db.nope", "default")):
+        with pytest.raises(NoSuchTableError, match=rf"catalog '{where}'.* check the name.*: lake"):
+            ice.load_table(missing)
     with pytest.raises(InvalidRequestError, match="is a path, which belongs to no catalog"):
         ice.load_table(table.location, catalog="lake")
 
