@@ -14,7 +14,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.display import printable
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import NoSuchTableError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS, describe_session
@@ -30,12 +30,16 @@ from iceberg_pyspark.spark.data_source.worker_python import (
 from iceberg_pyspark.spark.requests.handlers import handle_request
 from iceberg_pyspark.spark.requests.sessions import BridgeSession, BridgeSessions, Sessions
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.session_catalogs import catalog_and_identifier, catalog_and_levels
+from iceberg_pyspark.spark.session_catalogs import (
+    CATALOG_CLASS,
+    catalog_and_identifier,
+    catalog_and_levels,
+)
 from iceberg_pyspark.spark.sql_catalog.alter_table import run_statement
 from iceberg_pyspark.spark.sql_catalog.catalog_requests import CatalogCallbacks
 from iceberg_pyspark.spec.argument_types import checked_methods, wrong_type
 from iceberg_pyspark.sql_text.extensions import extension_statement
-from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.sql_text.names import is_path, quoted_name
 from iceberg_pyspark.table.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -149,9 +153,18 @@ class IcebergSession:
         """
         from iceberg_pyspark.spark.spark_table import portable_table, spark_table
 
-        if catalog is not None or options or self.bridge is None:
-            return portable_table(self.spark, name, catalog=catalog, **options)
-        return spark_table(self.spark, name, self._open_catalog, self.row_level())
+        try:
+            if catalog is not None or options or self.bridge is None:
+                return portable_table(self.spark, name, catalog=catalog, **options)
+            return spark_table(self.spark, name, self._open_catalog, self.row_level())
+        except NoSuchTableError as e:
+            if is_path(name):
+                raise
+            raise type(e)(
+                f"{e}; check the name {name}, whose catalog is the first part if the session has "
+                f"set spark.sql.catalog.<first part> = {CATALOG_CLASS}; SHOW TABLES IN a namespace "
+                "has its tables"
+            ) from None
 
     def sql(self, text: str) -> DataFrame:
         """Run `spark.sql(text)`, and also Iceberg's ALTER TABLE statements that Spark does not

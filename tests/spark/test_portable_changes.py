@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.portable.format_table import FormatTable
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.session_catalogs import catalog_options
@@ -175,6 +175,14 @@ def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode
         table.upsert(source.union(source), ["id"])
     assert rows_of(lake, name) == expected
     assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
+
+
+@pytest.mark.parametrize("name", ["lake.db.nope", "sea.db.nope"])
+def test_a_missing_table_is_named_with_what_to_check(lake: IcebergSession, name: str) -> None:
+    portable = IcebergSession(lake.spark, None)
+    for session in (lake, portable):
+        with pytest.raises(NoSuchTableError, match=rf"not in catalog .*check the name {name}"):
+            session.table(name)
 
 
 @cases("mode", fast=["copy-on-write"], nightly=["merge-on-read"])
