@@ -15,6 +15,7 @@ Methods import what they call: most programs call few of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -29,9 +30,7 @@ from iceberg_pyspark.catalogs.catalog import (
     TableIdentifier,
     ViewCatalog,
 )
-from iceberg_pyspark.catalogs.catalog_properties import (
-    shown_properties,
-)
+from iceberg_pyspark.catalogs.catalog_properties import configured_names, shown_properties
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.catalogs.registry import resolve_table
