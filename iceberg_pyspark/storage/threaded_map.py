@@ -1,4 +1,4 @@
-"""Maps a function over items in threads and keeps the order, for reads that wait for a store."""
+"""Maps a function over items in threads and keeps the order, for reads of files."""
 
 from __future__ import annotations
 

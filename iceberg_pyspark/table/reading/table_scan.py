@@ -50,7 +50,6 @@ from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import opened_for_scan
 from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.reading.row_stream import RowStream
@@ -268,23 +267,18 @@ class TableScan(RowStream):
             yield from read_task(scan.context, task, scan.io, threads=True)
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows as one table in memory; remote files are read several at a time."""
+        """Return all rows as one table in memory; several files are read at a time."""
         if self.limit is not None:
             return super().to_arrow()
         scan, plan = self.scan_and_plan()
         tasks = list(plan.tasks(self.split))
-        batches: Iterator[pa.RecordBatch]
-        if tasks and not is_local(tasks[0].file_path):
-            batches = chain.from_iterable(threaded_map(scan._rows, tasks))
-        else:
-            batches = chain.from_iterable(
-                read_task(scan.context, task, scan.io, threads=True, is_stream=False)
-                for task in tasks
-            )
+        batches = chain.from_iterable(
+            threaded_map(partial(scan._rows, threads=len(tasks) == 1), tasks)
+        )
         return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
 
-    def _rows(self, task: ScanTask) -> list[pa.RecordBatch]:
-        return list(read_task(self.context, task, self.io, is_stream=False))
+    def _rows(self, task: ScanTask, threads: bool) -> list[pa.RecordBatch]:
+        return list(read_task(self.context, task, self.io, threads=threads, is_stream=False))
 
     def count(self) -> int:
         """Return the number of rows; data files are read only if their values matter."""
