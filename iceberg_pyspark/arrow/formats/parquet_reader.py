@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrow_schemas import takable_type
 from iceberg_pyspark.arrow.column_metrics import first_byte
+from iceberg_pyspark.arrow.formats.column_threads import LEAST_WORK, in_parts, read_in_threads
 from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
@@ -35,6 +37,8 @@ from iceberg_pyspark.storage.files.file_io import FileIO
 from iceberg_pyspark.storage.objects.object_streams import ObjectInput
 
 BATCH_ROWS = 65_536
+_WHOLE_ROWS = 4 * BATCH_ROWS
+"""The most rows of a batch where memory matters less than time."""
 _LEAST_ROWS = 16
 _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
@@ -48,6 +52,9 @@ _PAGE_BYTES = 3 * 1024 * 1024
 """The bytes of a page and of a dictionary, as most writers limit them."""
 _CODEC_BYTES = 64 * 1024
 """The bytes of a decompressor and of a small buffer."""
+_VALUE_WORK = 4
+_TEXT_WORK = 14
+"""The work to decode a value and a text, beside that of a byte."""
 LATE_FACTOR = 5
 """The least size of all columns, in those of the first: two readers take longer than one."""
 LATE_CHUNK_BYTES = 64 * 1024
@@ -114,7 +121,7 @@ class ParquetFileReader(DataFileReader):
             sum(group.column(c).total_compressed_size for c in columns) for group in groups
         )
         # threads would read an object in another order than it was told
-        threads = self._threads and isinstance(self._input, pa.OSFile)
+        threads = self._threads and isinstance(self._input, pa.OSFile) and not self._decryption
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         dictionaries = self._repeated_texts(groups, columns)
@@ -126,7 +133,8 @@ class ParquetFileReader(DataFileReader):
             "read_dictionary": dictionaries,
             **self._decryption,
         }
-        batch_rows = _batch_rows(self.metadata, groups, columns)
+        most_rows = BATCH_ROWS if choice.is_stream else _WHOLE_ROWS
+        batch_rows = _batch_rows(self.metadata, groups, columns, most_rows)
         decodes = (dictionaries and not choice.with_dictionaries) or any(
             takable_type(f.type) != f.type for f in self.schema
         )
@@ -139,11 +147,19 @@ class ParquetFileReader(DataFileReader):
         ) -> Iterator[pa.RecordBatch]:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
-                rows, row_groups=row_groups, column_indices=leaves, use_threads=threads
+                rows, row_groups=row_groups, column_indices=leaves, use_threads=False
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
                     yield _decoded(batch) if decodes else batch
+
+        def read_groups(
+            row_groups: Sequence[int], leaves: Sequence[int]
+        ) -> Iterator[pa.RecordBatch]:
+            parts = self._parts(row_groups[0], leaves) if threads else []
+            if len(parts) > 1:
+                return read_in_threads(parts, partial(read, file, row_groups))
+            return read(file, row_groups, leaves)
 
         file = pq.ParquetFile(self._input, metadata=self.metadata, **options)
 
@@ -164,7 +180,7 @@ class ParquetFileReader(DataFileReader):
                     read_arrays,
                     lambda stripe: _columns(read(file, [group], stripe)),
                 )
-            return striped or read(file, [group], leaves)
+            return striped or read_groups([group], leaves)
 
         late = choice.late if self._is_near else None
         if late is not None and _is_worthwhile(late, groups[0]):
@@ -179,10 +195,19 @@ class ParquetFileReader(DataFileReader):
             for batch in (
                 chain.from_iterable(read_columns(group, columns) for group in row_groups)
                 if is_wide
-                else read(file, row_groups, columns)
+                else read_groups(row_groups, columns)
             ):
                 yield position, batch
                 position += batch.num_rows
+
+    def _parts(self, group: int, leaves: Sequence[int]) -> list[list[list[int]]]:
+        """Distribute the leaves of each top-level column to threads; none if it saves no time."""
+        chunks = self.metadata.row_group(group)
+        work = [
+            (sum(_work(chunks.column(c)) for c in column), column)
+            for column in self._selected_columns(leaves)
+        ]
+        return in_parts(work, pa.cpu_count()) if sum(w for w, _ in work) >= LEAST_WORK else []
 
     @property
     def _is_near(self) -> bool:
@@ -205,9 +230,7 @@ class ParquetFileReader(DataFileReader):
         row_group = self.metadata.row_group(group)
         if _held_bytes(row_group, leaves) <= _HELD_BYTES:
             return None
-        selected = frozenset(leaves)
-        columns = [[c for c in column if c in selected] for column in self._leaves_of_columns()]
-        columns = [column for column in columns if column]
+        columns = self._selected_columns(leaves)
         rows = row_group.num_rows
         pages = self._pages_of(group, leaves) if rows > batch_rows else None
         if rows > batch_rows and (pages is None or not pages.are_small(columns)):
@@ -240,6 +263,12 @@ class ParquetFileReader(DataFileReader):
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 
         return batches()
+
+    def _selected_columns(self, leaves: Collection[int]) -> list[list[int]]:
+        """Return the selected leaves of each top-level column that has any."""
+        selected = frozenset(leaves)
+        columns = ([c for c in column if c in selected] for column in self._leaves_of_columns())
+        return [column for column in columns if column]
 
     def _pages_of(self, group: int, leaves: Sequence[int]) -> RowGroupPages | None:
         row_group = self.metadata.row_group(group)
@@ -343,6 +372,12 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def _work(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return the work to decode a column chunk, about one nanosecond each."""
+    value = _TEXT_WORK if chunk.physical_type == "BYTE_ARRAY" else _VALUE_WORK
+    return int(chunk.total_uncompressed_size + value * chunk.num_values)
+
+
 def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
     """Return the offsets of a column chunk's start and end in its file."""
     start = chunk.data_page_offset
@@ -370,7 +405,10 @@ def _buffer_bytes(columns: int) -> int:
 
 
 def _batch_rows(
-    metadata: pq.FileMetaData, groups: list[pq.RowGroupMetaData], columns: list[int]
+    metadata: pq.FileMetaData,
+    groups: list[pq.RowGroupMetaData],
+    columns: list[int],
+    most_rows: int,
 ) -> int:
     """Return the number of rows per batch: few for wide rows, judged by the widest row group."""
     widths = [_width(metadata.schema.column(c)) for c in columns]
@@ -379,7 +417,7 @@ def _batch_rows(
         / group.num_rows
         for group in groups
     )
-    return max(_LEAST_ROWS, min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
+    return max(_LEAST_ROWS, min(most_rows, int(_BATCH_BYTES / max(row_bytes, 1))))
 
 
 _WIDTHS = {"BOOLEAN": 0.125, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}

@@ -173,8 +173,8 @@ def read_task(
 
     Batches have exactly `to_arrow_schema(context.projection)` and at most about 64k rows. If
     `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java. With
-    `threads`, the columns of local files are decoded in Arrow's threads. Where all batches will be
-    in memory, the read itself may take more of it (`is_stream`), which is faster.
+    `threads`, the columns of local files are decoded in threads. Where the batches are not handed
+    on one by one (`is_stream`), they are larger, and reading takes more memory and less time.
     """
     with _errors_of_file(context, task):
         deleted_rows = read_deleted_rows(
@@ -200,7 +200,7 @@ def read_task(
                 length=_length(task),
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
-                with_dictionaries=True,
+                with_dictionaries=reader.removes_rows,
                 late=reader.late,
                 is_stream=is_stream,
             )
@@ -334,6 +334,12 @@ class _TaskReader:
             data.read_positions(self.leaves) | lineage.read_positions(self.leaves)
         )
 
+    @property
+    def removes_rows(self) -> bool:
+        """Whether the task may return fewer rows than its file has."""
+        has_deletes = self._deleted_rows is not None or self._equality_deletes.field_ids
+        return bool(has_deletes) or not isinstance(self.predicate, AlwaysTrue)
+
     def _late_columns(
         self, equality: ColumnsById, filter_columns: ColumnsById, file_fields: FileFields
     ) -> LateColumns | None:
@@ -366,9 +372,7 @@ class _TaskReader:
             verdict = self._verdict.part(position, batch.num_rows)
         keep, deleted_rows = verdict.keep, verdict.deleted_rows
         if keep is None:
-            return self._assemble(
-                batch.columns, np.arange(position, position + batch.num_rows), deleted_rows
-            )
+            return self._assemble(batch.columns, position, batch.num_rows, None, deleted_rows)
         if not keep.any():
             return None
         mask, rows = pa.array(keep), batch.select(self._returned_positions)
@@ -382,7 +386,9 @@ class _TaskReader:
             columns[i] = column
         return self._assemble(
             columns,
-            position + np.flatnonzero(keep),
+            position,
+            mask.true_count,
+            keep,
             None if deleted_rows is None else deleted_rows[keep],
         )
 
@@ -404,12 +410,14 @@ class _TaskReader:
     def _assemble(
         self,
         columns: Sequence[pa.Array],
-        positions: npt.NDArray[np.int64],
+        position: int,
+        rows: int,
+        keep: Mask | None,
         deleted_rows: Mask | None,
     ) -> pa.RecordBatch:
-        rows = len(positions)
         arrays = self._to_data(columns, rows)
         if self._has_metadata_columns:
+            positions = position + (np.arange(rows) if keep is None else np.flatnonzero(keep))
             arrays = self._with_metadata_columns(arrays, columns, positions, deleted_rows)
         if not arrays:
             return empty_batch(rows)

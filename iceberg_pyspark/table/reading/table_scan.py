@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import pyarrow as pa
 
@@ -50,11 +50,14 @@ from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import opened_for_scan
-from iceberg_pyspark.storage.threaded_map import threaded_map
+from iceberg_pyspark.storage.threaded_map import READERS, threaded_map
 from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+
+_R = TypeVar("_R")
 
 
 @contextmanager
@@ -272,28 +275,40 @@ class TableScan(RowStream):
             return super().to_arrow()
         scan, plan = self.scan_and_plan()
         tasks = list(plan.tasks(self.split))
-        batches = chain.from_iterable(
-            threaded_map(partial(scan._rows, threads=len(tasks) == 1), tasks)
-        )
+        batches = chain.from_iterable(scan._in_threads(list, tasks))
         return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
 
-    def _rows(self, task: ScanTask, threads: bool) -> list[pa.RecordBatch]:
-        return list(read_task(self.context, task, self.io, threads=threads, is_stream=False))
+    def _in_threads(
+        self, function: Callable[[Iterator[pa.RecordBatch]], _R], tasks: Sequence[ScanTask]
+    ) -> Iterator[_R]:
+        """Yield the function's results for the rows of each task; several are read at a time."""
+        read_rows = partial(read_task, threads=len(tasks) == 1, is_stream=False)
+
+        def read(task: ScanTask) -> _R:
+            return function(read_rows(self.context, task, self.io))
+
+        # Reads of local files do not wait: more threads than processors only get in their way.
+        is_near = all(is_local(task.file_path) for task in tasks)
+        return threaded_map(read, tasks, pa.cpu_count() if is_near else READERS)
 
     def count(self) -> int:
         """Return the number of rows; data files are read only if their values matter."""
-        counting = replace(self.context, projection=Schema(fields=()))
         limit = math.inf if self.limit is None else self.limit
         rows = 0
+        not_countable = []
         scan, plan = self.scan_and_plan(reads_columns=False)
         for task in plan.tasks(split=None):
             if rows >= limit:
-                break
+                return int(limit)
             if scan._is_countable(task):
                 rows += task.record_count - scan._deleted_row_count(task)
             else:
-                batches = read_task(counting, task, scan.io, threads=True)
-                rows += sum(b.num_rows for b in batches)
+                not_countable.append(task)
+        counting = replace(scan, context=replace(scan.context, projection=Schema(fields=())))
+        for count in counting._in_threads(_row_count, not_countable):
+            if rows >= limit:
+                break
+            rows += count
         return int(min(rows, limit))
 
     def known_count(self) -> int | None:
@@ -391,6 +406,10 @@ def scan_table(
         report=report,
         planner=planner,
     )
+
+
+def _row_count(batches: Iterator[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
 
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
