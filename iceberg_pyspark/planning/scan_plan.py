@@ -60,6 +60,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
+from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.threaded_map import threaded_map
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 gc.enable()
 
     return wrapped
+
+
+_SMALL_BYTES = 128 * 1024
+"""The most bytes of local manifests that are read before threads would have started."""
 
 
 class ReadEntries(Protocol):
@@ -379,7 +384,12 @@ class ScanPlan:
                 return nothing, entries.num_rows
             return table(None, blocks).filter(pa.array(matching)), entries.num_rows
 
-        return zip(manifests, threaded_map(read, manifests), strict=True)
+        if sum(m.manifest_length for m in manifests) <= _SMALL_BYTES and all(
+            is_local(m.manifest_path) for m in manifests
+        ):
+            return zip(manifests, map(read, manifests), strict=True)
+        results = threaded_map(read, manifests, lambda m: m.manifest_path)
+        return zip(manifests, results, strict=True)
 
     def _matching(self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent) -> Mask:
         matching: Mask = matching_partitions(table, spec_filter.inclusive).copy()

@@ -140,6 +140,11 @@ class Snapshot:
         """The operation: `append`, `replace`, `overwrite` or `delete`; None in old v1 snapshots."""
         return self.summary.get("operation")
 
+    @property
+    def list_location(self) -> str:
+        """The manifest list, or what replaces it; empty if there is nothing."""
+        return self.root_manifest or self.manifest_list or "".join((self.manifests or ())[:1])
+
     def number(self, key: str) -> int | None:
         """Return a count or size from the summary, or None if the entry is missing or invalid.
 

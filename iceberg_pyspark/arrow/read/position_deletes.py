@@ -209,7 +209,7 @@ def fetch_vectors(io: FileIO, tasks: Iterable[ScanTask], table: str) -> None:
         if _VECTORS_CACHE.get(io, vector) is None:
             by_file.setdefault((vector.file_path, vector.key_metadata), []).append(vector)
     spans = [span for vectors in by_file.values() for span in _spans(vectors) if len(span) > 1]
-    for _ in threaded_map(partial(_fetch, io, table), spans):
+    for _ in threaded_map(partial(_fetch, io, table), spans, lambda span: span[0].file_path):
         pass
 
 

@@ -49,9 +49,8 @@ def read_bitmaps(
 ) -> Iterator[tuple[ScanTask, BitMap64 | None]]:
     """Yield each task with its rows deleted by position, or with None if no row is deleted."""
     fetch_vectors(io, tasks, table)
-    return zip(
-        tasks, threaded_map(partial(_bitmap, io, table, verify_checksums), tasks), strict=True
-    )
+    bitmap = partial(_bitmap, io, table, verify_checksums)
+    return zip(tasks, threaded_map(bitmap, tasks, lambda t: t.file_path), strict=True)
 
 
 def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> BitMap64 | None:

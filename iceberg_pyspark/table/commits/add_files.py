@@ -227,7 +227,7 @@ class FileImport:
                 for file, texts in selection
                 if frozenset(texts.items()) in partition_values
             ]
-        entries = threaded_map(entry, selection)
+        entries = threaded_map(entry, selection, lambda listed: listed[0].location)
         return list(with_progress(self.progress, "files examined", entries, len(selection)))
 
     @property

@@ -199,7 +199,7 @@ class Examination:
     def _entries_of(self, content: ManifestContent) -> Iterator[tuple[int, pa.Table]]:
         """Yield the spec id and the entries of each manifest."""
         manifests = [m for m in self._manifests if m.content is content]
-        tables = threaded_map(self._read, manifests)
+        tables = threaded_map(self._read, manifests, lambda m: m.manifest_path)
         for manifest, table in zip(manifests, tables, strict=True):
             yield manifest.partition_spec_id, table
 

@@ -50,9 +50,8 @@ from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.file_io import FileIO
-from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.open_storage import opened_for_scan
-from iceberg_pyspark.storage.threaded_map import READERS, threaded_map
+from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.reading.row_stream import RowStream
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
@@ -180,7 +179,9 @@ class TableScan(RowStream):
         # lists of version 1 may omit the snapshot id, which the entries contain too
         ids = {None, *(s.snapshot_id for s in appends)}
         manifest_by_part: dict[Hashable, ManifestFile] = {}
-        read = threaded_map(partial(read_snapshot_manifests, self.io), appends)
+        read = threaded_map(
+            partial(read_snapshot_manifests, self.io), appends, lambda s: s.list_location
+        )
         for snapshot, manifests in zip(appends, read, strict=True):
             if snapshot.root_manifest is not None:
                 # Entries of a root have their ids, and later roots lack the entries removed by
@@ -287,9 +288,7 @@ class TableScan(RowStream):
         def read(task: ScanTask) -> _R:
             return function(read_rows(self.context, task, self.io))
 
-        # Reads of local files do not wait: more threads than processors only get in their way.
-        is_near = all(is_local(task.file_path) for task in tasks)
-        return threaded_map(read, tasks, pa.cpu_count() if is_near else READERS)
+        return threaded_map(read, tasks, lambda t: t.file_path)
 
     def count(self) -> int:
         """Return the number of rows; data files are read only if their values matter."""
@@ -323,7 +322,7 @@ class TableScan(RowStream):
             if task.deletes:
                 with_deletes.append(task)
         # Deletes are read last: otherwise a table that cannot be counted reads them twice.
-        rows -= sum(threaded_map(scan._deleted_row_count, with_deletes))
+        rows -= sum(threaded_map(scan._deleted_row_count, with_deletes, lambda t: t.file_path))
         return rows if self.limit is None else min(rows, self.limit)
 
     def _is_countable(self, task: ScanTask) -> bool:

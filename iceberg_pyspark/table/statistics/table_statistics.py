@@ -111,7 +111,7 @@ def sketches_of_scan(
     read = partial(sketches_of_task, scan.context, columns, scan.io)
     total = {c.field.field_id: ThetaSketch() for c in columns}
     tasks = list(plan.tasks(scan.split))
-    read_sketches = threaded_map(read, tasks)
+    read_sketches = threaded_map(read, tasks, lambda t: t.file_path)
     for sketches in with_progress(progress, FILES_READ, read_sketches, len(tasks)):
         unite_sketches(total, sketches)
     return total

@@ -295,7 +295,9 @@ class FileChecks:
             self.checked_manifests.add(hash(manifest))
             for rows in self._new_rows(manifest, read):
                 most = [records_of(row["referenced_data_file"] or "") for row in rows]
-                problem_lists = threaded_map(self._problems, list(zip(rows, most, strict=True)))
+                problem_lists = threaded_map(
+                    self._problems, list(zip(rows, most, strict=True)), lambda r: r[0]["file_path"]
+                )
                 for row, problems in zip(rows, problem_lists, strict=True):
                     if problems is None:
                         with self.report.reading(snapshot_id, row["file_path"]):

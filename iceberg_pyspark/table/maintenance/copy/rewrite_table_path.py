@@ -178,7 +178,9 @@ class TablePathRewrite:
         snapshot; if all these snapshots have expired, the file may be gone.
         """
         manifests: dict[ManifestPart, ManifestFile] = {}
-        for of_snapshot in threaded_map(partial(read_snapshot_manifests, self._io), snapshots):
+        for of_snapshot in threaded_map(
+            partial(read_snapshot_manifests, self._io), snapshots, lambda s: s.list_location
+        ):
             for m in of_snapshot:
                 earlier = manifests.get(m.part, m)
                 manifests[m.part] = with_common_dead_positions(m, earlier)
@@ -250,7 +252,7 @@ class TablePathRewrite:
         def files_of(manifest: ManifestFile) -> tuple[ManifestFile, list[LiveFile]]:
             return manifest, list(live_files(self._io, manifest, self._known_ids))
 
-        read = threaded_map(files_of, manifests)
+        read = threaded_map(files_of, manifests, lambda m: m.manifest_path)
         for manifest, files in with_progress(
             self._progress, "manifests read", read, len(manifests)
         ):
@@ -270,7 +272,7 @@ class TablePathRewrite:
         for file in (*self._manifest_vectors(snapshots), *self._removed_deletes(manifests)):
             with_paths.setdefault(file.path, file)
         deletes = {}
-        results = threaded_map(self._moved_deletes, list(with_paths.values()))
+        results = threaded_map(self._moved_deletes, list(with_paths.values()), lambda f: f.path)
         for file, moved_deletes in with_progress(
             self._progress, "delete files written", results, len(with_paths)
         ):
@@ -374,7 +376,7 @@ class TablePathRewrite:
 
         lengths = {}
         count = 0
-        results = threaded_map(write, manifests)
+        results = threaded_map(write, manifests, lambda m: m.manifest_path)
         for path, length, copy, is_rewritten in with_progress(
             self._progress, "manifests written", results, len(manifests)
         ):
@@ -400,8 +402,8 @@ class TablePathRewrite:
 
         lists = dict.fromkeys(s.manifest_list for s in snapshots if s.manifest_list is not None)
         roots = dict.fromkeys(s.root_manifest for s in snapshots if s.root_manifest is not None)
-        copies.add(threaded_map(write, list(lists)))
-        copies.add(threaded_map(write_root, list(roots)))
+        copies.add(threaded_map(write, list(lists), str))
+        copies.add(threaded_map(write_root, list(roots), str))
 
     def _write_metadata(self, copies: CopyList) -> None:
         copied_statistics = set() if self._start is None else _statistics(self._start)
@@ -420,7 +422,7 @@ class TablePathRewrite:
             move_metadata(content, self._paths, location)
             return self._write(location, metadata_json_bytes(content, location))
 
-        results = threaded_map(write, self._versions)
+        results = threaded_map(write, self._versions, str)
         total = len(self._versions)
         copies.add(with_progress(self._progress, "metadata files written", results, total))
 

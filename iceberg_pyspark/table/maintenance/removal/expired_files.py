@@ -74,11 +74,15 @@ def add_expired_files(
             contents.add(ManifestContent.DATA)
         if kinds[FileKind.POSITION_DELETES] or kinds[FileKind.EQUALITY_DELETES]:
             contents.add(ManifestContent.DELETES)
-        for files in threaded_map(partial(_read_files, io, False), expired_snapshots):
+        for files in threaded_map(
+            partial(_read_files, io, False), expired_snapshots, lambda s: s.list_location
+        ):
             candidates.add(files, FileKind.MANIFEST_LIST)
         candidates.add((m.manifest_path for m in expired_manifests), FileKind.MANIFEST)
         candidates.need(m.manifest_path for m in staying.values())
-        for files in threaded_map(partial(_read_files, io, True), list(after.snapshots)):
+        for files in threaded_map(
+            partial(_read_files, io, True), list(after.snapshots), lambda s: s.list_location
+        ):
             candidates.need(files)
         shared_manifests = [m for m in staying.values() if m.content in contents]
         live = live_paths(io, shared_manifests)
@@ -96,13 +100,13 @@ def statistics_paths(metadata: TableMetadata) -> Iterator[str]:
 
 def live_paths(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[list[str]]:
     """Yield the live files of the manifests, one manifest at a time."""
-    for entries in threaded_map(partial(_live_entries, io), manifests):
+    for entries in threaded_map(partial(_live_entries, io), manifests, lambda m: m.manifest_path):
         yield entries["file_path"].to_pylist()
 
 
 def files_of_snapshots(io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[frozenset[str]]:
     """Yield the manifest list, or the root manifest with its files, of one snapshot at a time."""
-    yield from threaded_map(partial(_read_files, io, True), snapshots)
+    yield from threaded_map(partial(_read_files, io, True), snapshots, lambda s: s.list_location)
 
 
 def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[ManifestPart, ManifestFile]:
@@ -118,7 +122,9 @@ def _manifests_of(
 ) -> dict[ManifestPart, ManifestFile]:
     manifest_by_part: dict[ManifestPart, ManifestFile] = {}
     # the threads read this dict while it grows
-    for manifests in threaded_map(partial(_read_list, io, strict, manifest_by_part), snapshots):
+    for manifests in threaded_map(
+        partial(_read_list, io, strict, manifest_by_part), snapshots, lambda s: s.list_location
+    ):
         for manifest in manifests:
             other = manifest_by_part.get(manifest.part)
             if other is None:
@@ -164,7 +170,9 @@ def _read_list(
 def _content_of(
     io: FileIO, manifests: Sequence[ManifestFile], progress: Progress
 ) -> Iterator[tuple[int, list[str]]]:
-    read = threaded_map(partial(_live_entries_if_readable, io), manifests)
+    read = threaded_map(
+        partial(_live_entries_if_readable, io), manifests, lambda m: m.manifest_path
+    )
     for entries in with_progress(progress, "manifests that expire", read, len(manifests)):
         if entries is None:
             continue

@@ -306,7 +306,9 @@ class ClusteredEntries:
                 waiting.clear()
 
             read = threaded_map(
-                lambda m: read_entries(io, m, partition_type, metrics="all"), manifests
+                lambda m: read_entries(io, m, partition_type, metrics="all"),
+                manifests,
+                lambda m: m.manifest_path,
             )
             for table in with_progress(self._progress, "manifests read", read, len(manifests)):
                 counts.append(table.num_rows)
