@@ -10,7 +10,6 @@ calendar.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -50,6 +49,7 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
 
 _FIRST_DATE = (date(1600, 1, 1) - date(1970, 1, 1)).days
 """A date that no calendar shifts; bounds in ORC files may also be in the old calendar."""
@@ -178,7 +178,6 @@ Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _MIN_BYTES = 12
 """The size of a Parquet file without rows: magic bytes at both ends and the footer's length."""
 _MAX_BYTES = 2**42
-_FOOTERS_AT_ONCE = 16
 _ENTRY_BYTES = 100
 _LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ENTRY_BYTES, lambda _: _ENTRY_BYTES)
 
@@ -213,11 +212,8 @@ def _paths_where(paths: pa.ChunkedArray, mask: Mask) -> list[str]:
 
 
 def _without_ids(io: FileIO, unsure: Sequence[str]) -> frozenset[str]:
-    if not unsure:
-        return frozenset()
-    with ThreadPoolExecutor(min(_FOOTERS_AT_ONCE, len(unsure))) as pool:
-        lacks = pool.map(partial(_lacks_ids, io), unsure)
-        return frozenset(path for path, without in zip(unsure, lacks, strict=True) if without)
+    lacks = threaded_map(partial(_lacks_ids, io), unsure, str)
+    return frozenset(path for path, without in zip(unsure, lacks, strict=True) if without)
 
 
 def _lacks_ids(io: FileIO, path: str) -> bool:

@@ -17,7 +17,6 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -78,6 +77,7 @@ from iceberg_pyspark.storage.files.local import files_below, is_local, move_file
 from iceberg_pyspark.storage.objects.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
 from iceberg_pyspark.storage.restricted_io import check_write, store_behind
+from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.written_files import remove_files
 from iceberg_pyspark.table.row_level.change_task import FILE, OP, POS
 
@@ -267,7 +267,6 @@ def _kind(field: PartitionField, schema: Schema) -> str:
             return "plain"
 
 
-_THREADS = 8
 _MAX_BY_THREADS = 500
 _FILE = re.compile(r"part-(\d+)-.*\.parquet")
 
@@ -412,8 +411,7 @@ def _describe(
     if len(locations) > _MAX_BY_THREADS:
         tasks = min(len(locations) // _MAX_BY_THREADS, spark.sparkContext.defaultParallelism)
         return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(describe, locations))
+    return list(threaded_map(describe, locations, str))
 
 
 def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> list[DataFile]:

@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key, parti
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DELETE_GRANULARITY, VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.files.file_io import FileIO
+from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.new_data import delete_format
 
 _FILES_AT_ONCE = 8
@@ -91,8 +92,7 @@ def write_row_deletes(
         return DeletedRowsOfFile(task, whole, obsolete_deletes)
 
     fetch_vectors(io, (files[path] for path in removed_positions), table)
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        deleted_rows = list(pool.map(with_earlier, sorted(removed_positions)))
+    deleted_rows = list(threaded_map(with_earlier, sorted(removed_positions), str))
     remaining_files = [d for d in deleted_rows if not d.is_fully_deleted]
     if not remaining_files:
         delete_files: tuple[DataFile, ...] = ()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
@@ -30,6 +29,7 @@ from iceberg_pyspark.spec.metadata_columns import DELETED, POS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import DELETE_GRANULARITY
+from iceberg_pyspark.storage.threaded_map import threaded_map
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.commit_options import CommitOptions
 from iceberg_pyspark.table.commits.maintained_table import MaintainedTable
@@ -51,8 +51,6 @@ from iceberg_pyspark.table.maintenance.rewrites.rewrite_options import (
 )
 from iceberg_pyspark.table.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.table.reading.table_scan import scan_table
-
-_FILES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,12 +212,10 @@ class DeleteFileRewrite:
         progress: Progress = no_progress,
     ) -> dict[str, BitMap64]:
         """Return the deleted rows of each data file that has deleted rows."""
-        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-            rows_by_task = zip(tasks, pool.map(rows_of, tasks), strict=True)
-            steps = with_progress(
-                progress, "data files and their deletes", rows_by_task, len(tasks)
-            )
-            return {task.file_path: rows for task, rows in steps if rows}
+        results = threaded_map(rows_of, tasks, lambda t: t.file_path)
+        rows_by_task = zip(tasks, results, strict=True)
+        steps = with_progress(progress, "data files and their deletes", rows_by_task, len(tasks))
+        return {task.file_path: rows for task, rows in steps if rows}
 
     def _positions(self, task: ScanTask) -> BitMap64:
         rows = read_deleted_rows(
