@@ -7,6 +7,7 @@ the columns that it needs, of the blocks that it cannot rule out.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, compress
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -83,7 +84,7 @@ class KnownEntries:
         """The number of entries."""
         return sum(self._counts)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The bytes of memory that the entries take."""
         sizes = (b.nbytes if isinstance(b, pa.Table) else b.size for b in self._blocks)

@@ -64,8 +64,8 @@ def rewrite_manifest(
     if (
         avro.metadata.get("format-version") != str(format_version)
         or avro.codec != AVRO_CODECS.get(codec.lower())
-        or not needed <= avro.written_types.keys()
-        or avro.null_field_ids
+        or not needed <= avro.renamed.written_types.keys()
+        or avro.renamed.null_field_ids
     ):
         return None
     old_entries = known_entries(file_io, old, partition_type)

@@ -29,9 +29,9 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     check_codec,
     compress,
     plain_blocks,
-    python_cost,
 )
-from iceberg_pyspark.formats.avro.renamed_schemas import SchemaRenamer, damage_error
+from iceberg_pyspark.formats.avro.known_schemas import RenamedSchema, rename_schema
+from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
 from iceberg_pyspark.storage.encryption.encrypted_io import stored_file
@@ -58,22 +58,16 @@ AVRO_CODECS = {
 class AvroFile:
     """A parsed file: its metadata, and its records, which are read under `_<field id>` names.
 
-    `header` is everything before the first block. `schema` is the renamed schema without the fields
-    in `null_field_ids`, whose Avro type is null. `written_types` maps field ids to the original
-    types, including logical types. `record_count` is the sum that the blocks declare, `size` the
-    size of the file, `type_count` the number of types in the schema at all depths. Blocks are
-    decompressed when they are read.
+    `header` is everything before the first block. `record_count` is the sum that the blocks
+    declare, `size` the size of the file. Blocks are decompressed when they are read.
     """
 
     location: str
     header: bytes
-    schema: Mapping[str, Any]
+    renamed: RenamedSchema
     metadata: Mapping[str, str]
     record_count: int
-    null_field_ids: frozenset[int]
-    written_types: Mapping[int, Any]
     size: int
-    type_count: int
     codec: str
     _blocks: Sequence[tuple[int, memoryview]]
 
@@ -95,9 +89,9 @@ class AvroFile:
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
         """Yield lists of records as dicts keyed by `_<field id>`; each list takes little memory."""
-        cost = python_cost(self.schema) + arrow_cost(self.schema)
+        cost = self.renamed.cost
         blocks = self._plain(cost.of_bytes(), memory_limit(self.size) / 2)
-        return _batches(blocks, self.schema, cost, _MAX_BATCH, self.location, self.size)
+        return _batches(blocks, self.renamed, _MAX_BATCH, self.location, self.size)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records as dicts keyed by `_<field id>`."""
@@ -118,7 +112,7 @@ class AvroFile:
     def _part(self, blocks: Sequence[Block]) -> AvroPart:
         count = sum(b.record_count for b in blocks)
         size = sum(len(b.data) for b in blocks)
-        parts: list[bytes | memoryview] = [_header(self.schema, _SYNC, "null")]
+        parts: list[bytes | memoryview] = [_header(self.renamed.record, _SYNC, "null")]
         if count:
             parts += [write_signed(count), write_signed(size), *(b.data for b in blocks), _SYNC]
         return AvroPart(record_count=count, data=b"".join(parts))
@@ -153,21 +147,17 @@ def _parse(data: bytes, location: str) -> AvroFile:
     offset += _SYNC_SIZE
     if len(sync) < _SYNC_SIZE or "avro.schema" not in raw_metadata:
         raise damage_error(location, "the header is cut short or has no avro.schema")
-    renamer = SchemaRenamer(location)
-    schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
+    renamed = rename_schema(raw_metadata["avro.schema"], location)
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
     check_codec(codec, location)
     blocks = _blocks_of(data, offset, sync)
     return AvroFile(
         location=location,
         header=data[:offset],
-        schema=schema,
+        renamed=renamed,
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
         record_count=sum(count for count, _ in blocks),
-        null_field_ids=frozenset(renamer.null_field_ids),
-        written_types=renamer.written_types,
         size=len(data),
-        type_count=renamer.type_count,
         codec=codec,
         _blocks=blocks,
     )
@@ -242,22 +232,27 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
         # the sync marker is the end of the header, where fastavro stops reading
         stream.seek(stream.tell() - _SYNC_SIZE)
         sync = stream.read(_SYNC_SIZE)
-        renamed_schema = SchemaRenamer(location).rename_record(schema)
+        renamed = rename_schema(metadata["avro.schema"], location)
     except IcebergError:
         raise
     except Exception as e:  # a decoder fails in any way on damaged bytes
         raise damage_error(location, f"its header: {type(e).__name__}: {e}") from e
     codec = metadata.get("avro.codec", "null")
     check_codec(codec, location)
-    cost = python_cost(renamed_schema) + arrow_cost(renamed_schema)
 
     def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
         compressed_blocks = _streamed_blocks(stream, sync, size)
         # few bytes may hold many rows, so only the rows in memory at one time are limited
         blocks = plain_blocks(
-            compressed_blocks, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
+            compressed_blocks,
+            codec,
+            renamed.cost.of_bytes(),
+            memory_limit(size) / 2,
+            location,
+            size,
+            inf,
         )
-        return _batches(blocks, renamed_schema, cost, max_records, location, size)
+        return _batches(blocks, renamed, max_records, location, size)
 
     return AvroStream(schema=schema, batches=batches)
 
@@ -287,17 +282,17 @@ def _stream_long(stream: BinaryIO, first: bytes) -> int:
 
 def _batches(
     blocks: Iterator[Block],
-    schema: Mapping[str, Any],
-    cost: Cost,
+    renamed: RenamedSchema,
     most: int,
     location: str,
     file_size: int,
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield lists of at most `most` records, fewer if the records take much memory."""
+    cost = renamed.cost
     if cost.per_record > memory_limit(file_size) / 2:
         raise too_large(location, file_size)
     most = max(1, min(most, int(_BATCH_BYTES / max(1, cost.per_record))))
-    plain = _PlainFile(_header(schema, _SYNC, "null"))
+    plain = _PlainFile(_header(renamed.record, _SYNC, "null"))
     count = 0
     batch: list[dict[str, Any]] = []
     batch_cost = 0.0
@@ -398,7 +393,7 @@ def with_changes(
     from iceberg_pyspark.formats.avro.record_bytes import compile_change  # noqa: PLC0415
 
     sync = avro.header[-_SYNC_SIZE:]
-    with_numbers = compile_change(avro.schema, names)
+    with_numbers = compile_change(avro.renamed.record, names)
     parts: list[bytes | memoryview] = [avro.header]
     end = 0
     for count, stored in avro._blocks:
@@ -421,7 +416,7 @@ def _changed_records(
 ) -> list[bytes]:
     """Return the records of a file with new numbers in some fields; None drops a record."""
     records = []
-    cost = arrow_cost(avro.schema).of_bytes()
+    cost = arrow_cost(avro.renamed.record).of_bytes()
     for block in avro._plain(cost, memory_limit(avro.size)):
         data, at = bytes(block.data), 0
         try:
@@ -440,7 +435,7 @@ def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> 
     """Return a file with the same header but other records, which are keyed by `_<field id>`."""
     out = io.BytesIO()
     sync = avro.header[-_SYNC_SIZE:]
-    fastavro.writer(out, dict(avro.schema), records, codec=avro.codec, sync_marker=sync)
+    fastavro.writer(out, dict(avro.renamed.record), records, codec=avro.codec, sync_marker=sync)
     data = out.getvalue()
     _, offset = _read_header_map(data, len(_MAGIC))
     return avro.header + data[offset + _SYNC_SIZE :]

@@ -32,13 +32,15 @@ def decode_records(avro: AvroFile, most: int) -> pa.Table:
     table takes more than `most` bytes.
     """
     tables = []
-    room = most - _PLANNING_BYTES * avro.type_count
+    room = most - _PLANNING_BYTES * avro.renamed.type_count
     if room < 0:
         raise too_large(avro.location, avro.size)
     with tempfile.TemporaryDirectory(prefix="iceberg-manifest-") as folder:
-        for part in avro.parts(arrow_cost(avro.schema), memory_limit(avro.size) / 2 / _BUILDING):
+        for part in avro.parts(
+            arrow_cost(avro.renamed.record), memory_limit(avro.size) / 2 / _BUILDING
+        ):
             table = _decode(part, Path(folder) / "manifest.avro", avro.location)
-            room -= int(table.nbytes) + COLUMN_BYTES * avro.type_count
+            room -= int(table.nbytes) + COLUMN_BYTES * avro.renamed.type_count
             if room < 0:
                 raise too_large(avro.location, avro.size)
             tables.append(table)

@@ -5,8 +5,8 @@ Two decoders return the same table: fastavro for small manifests and DataFusion 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from collections.abc import Collection
+from typing import Literal
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ class AvroManifest:
         self.size = len(data)
         self.metadata = self._avro.metadata
         self.record_count = self._avro.record_count
-        self.null_field_ids = self._avro.null_field_ids
+        self.null_field_ids = self._avro.renamed.null_field_ids
 
     def damage_error(self, why: str) -> Exception:
         """Return the error for a manifest that breaks the rules of its format."""
@@ -39,7 +39,7 @@ class AvroManifest:
 
     def written_types(self) -> dict[int, Type]:
         """Return the types of the fields in the file, by field id."""
-        return {i: primitive_type(type_) for i, type_ in self._avro.written_types.items()}
+        return {i: primitive_type(type_) for i, type_ in self._avro.renamed.written_types.items()}
 
     def raw_entries(
         self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
@@ -60,46 +60,14 @@ def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
         from iceberg_pyspark.formats.avro.datafusion_avro import decode_records  # noqa: PLC0415
 
         return decode_records(avro, most)
-    type_ = _raw_type(avro.schema)
+    type_ = avro.renamed.arrow_type
     parts = []
     try:
         for batch in avro.batches():
             parts.append(pa.RecordBatch.from_struct_array(pa.array(batch, type_)))
-            most -= parts[-1].nbytes + COLUMN_BYTES * avro.type_count
+            most -= parts[-1].nbytes + COLUMN_BYTES * avro.renamed.type_count
             if most < 0:
                 raise too_large(avro.location, avro.size)
         return pa.Table.from_batches(parts, pa.schema(list(type_)))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
         raise damage_error(avro.location, str(e)) from e
-
-
-def _raw_type(schema: Any) -> pa.DataType:
-    """Return the Arrow type of a renamed Avro type, as DataFusion does, apart from nullability."""
-    match schema:
-        case {"type": "record", "fields": fields}:
-            return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])
-        case {"type": "array", "items": items}:
-            return pa.list_(_raw_type(items))
-        case {"type": "map", "values": values}:
-            return pa.map_(pa.string(), _raw_type(values))
-        case {"logicalType": "decimal", "precision": precision, "scale": scale}:
-            return pa.decimal128(precision, scale)
-        case {"type": "fixed"}:
-            return pa.binary(schema["size"])
-        case [*branches]:
-            not_null = [b for b in branches if b != "null"]
-            return _raw_type(not_null[0]) if not_null else pa.null()
-        case _:
-            return _RAW_PRIMITIVES[schema]
-
-
-_RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
