@@ -139,8 +139,12 @@ class AppendStream(SnapshotStream):
         )
 
     def _has_read(self, snapshot: Snapshot, offset: StreamOffset) -> bool:
-        files = self._files(snapshot, all_files=offset.scan_all_files)
-        return offset.is_complete or offset.position >= files.end()
+        if offset.is_complete:
+            return True
+        if not offset.position and not offset.scan_all_files and self._refusal(snapshot):
+            # The stream begins here. Without files, its end would have the same position.
+            return False
+        return offset.position >= self._files(snapshot, all_files=offset.scan_all_files).end()
 
     def _beginnings(self, oldest: Snapshot | None) -> str:
         since = "" if oldest is None else f", snapshot {oldest.snapshot_id}"

@@ -99,6 +99,16 @@ def test_a_stream_ends_at_the_snapshot_it_is_told() -> None:
     assert stream.next(until, until=until) is None
 
 
+def test_a_stream_does_not_begin_after_a_delete_that_left_no_file() -> None:
+    table = a_table(1, 2)
+    table.delete("true")
+    table.maintenance().expire_snapshots(older_than=1 << 52, retain_last=1)
+    stream = stream_of(table.refresh())
+    with pytest.raises(InvalidRequestError, match="deletes rows"):
+        stream.next(stream.initial())
+    assert all_ids(table, skips_deletes=True) == []
+
+
 def test_rows_that_a_roll_back_removed_end_the_stream() -> None:
     table = a_table(1, 2, 3)
     end = stream_of(table).end()
