@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
+from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -41,7 +42,7 @@ class EntriesKey(NamedTuple):
     checksum: int
     manifest: ManifestFile
     drop_deleted: bool
-    decoder: str
+    decoder: Decoder
     partition_type: StructType | None
     metrics: frozenset[int] | Literal["all"]
 
@@ -180,13 +181,19 @@ _NEWEST: LruMap[Hashable, EntriesKey] = LruMap(_MOST_NEWEST)
 
 def get_or_decode(io: FileIO, key: EntriesKey, decode: Callable[[], KnownEntries]) -> KnownEntries:
     """Return the known entries of a key, or of one that covers it; else decode and keep them."""
+    known = find(io, key)
+    if known is None:
+        known = decode()
+        keep(io, key, known)
+    return known
+
+
+def find(io: FileIO, key: EntriesKey) -> KnownEntries | None:
+    """Return the known entries of a key, or of one that covers it, or None."""
     newest = _NEWEST.get(key.manifest_key)
     known = _KNOWN.get(io, key)
     if known is None and newest is not None and newest.covers(key):
         known = _KNOWN.get(io, newest)
-    if known is None:
-        known = decode()
-        keep(io, key, known)
     return known
 
 

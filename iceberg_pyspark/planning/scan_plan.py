@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from itertools import repeat
+from itertools import chain, repeat
 from sys import intern
 from time import monotonic_ns
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -93,17 +93,20 @@ def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return wrapped
 
 
-_SMALL_BYTES = 128 * 1024
-"""The most bytes of local manifests that are read before threads would have started."""
+_PART_BYTES = 128 * 1024
+"""The most bytes of local manifests that one thread reads together: fewer are not worth one."""
 
 
 class ReadEntries(Protocol):
-    """A function that reads a manifest's live entries, as tables of `spec/entry_columns.py`."""
+    """A function that reads live entries of manifests, as tables of `spec/entry_columns.py`."""
 
     def __call__(
-        self, manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
-    ) -> BlocksOfEntries:
-        """Read the entries with the metrics of these field ids, and maybe of others."""
+        self, manifests: Sequence[tuple[ManifestFile, StructType]], *, metrics: Collection[int]
+    ) -> Iterable[BlocksOfEntries]:
+        """Read the entries with the metrics of these field ids, and maybe of others.
+
+        Each manifest comes with the partition type of its spec.
+        """
         ...
 
 
@@ -355,9 +358,13 @@ class ScanPlan:
         has_filter = self._predicate != AlwaysTrue()
         nothing = pa.table({})
 
-        def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
+        def read(part: Sequence[ManifestFile]) -> list[tuple[pa.Table, int]]:
+            typed = [(m, self._filters.of(m).partition_type) for m in part]
+            read_entries = self._read_entries(typed, metrics=metrics)
+            return [match(m, entries) for m, entries in zip(part, read_entries, strict=True)]
+
+        def match(manifest: ManifestFile, entries: BlocksOfEntries) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
-            entries = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
             retyped = self._filters.schemas_of_manifests.retyped_since(manifest)
             unreadable = [i for i, c in retyped.items() if i in metrics and not c.has_readable_rows]
 
@@ -384,12 +391,8 @@ class ScanPlan:
                 return nothing, entries.num_rows
             return table(None, blocks).filter(pa.array(matching)), entries.num_rows
 
-        if sum(m.manifest_length for m in manifests) <= _SMALL_BYTES and all(
-            is_local(m.manifest_path) for m in manifests
-        ):
-            return zip(manifests, map(read, manifests), strict=True)
-        results = threaded_map(read, manifests, lambda m: m.manifest_path)
-        return zip(manifests, results, strict=True)
+        results = threaded_map(read, list(_parts(manifests)), lambda part: part[0].manifest_path)
+        return zip(manifests, chain.from_iterable(results), strict=True)
 
     def _matching(self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent) -> Mask:
         matching: Mask = matching_partitions(table, spec_filter.inclusive).copy()
@@ -429,6 +432,20 @@ class ScanPlan:
     def _count(self, **more: int) -> None:
         counts = {name: getattr(self.statistics, name) + n for name, n in more.items()}
         self.statistics = replace(self.statistics, **counts)
+
+
+def _parts(manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestFile]]:
+    """Yield the manifests in parts that are read together: one, or some small local ones."""
+    part: list[ManifestFile] = []
+    size = 0
+    for manifest in manifests:
+        size += manifest.manifest_length
+        if part and (size > _PART_BYTES or not is_local(manifest.manifest_path)):
+            yield part
+            part, size = [], manifest.manifest_length
+        part.append(manifest)
+    if part:
+        yield part
 
 
 def _without_bounds(table: pa.Table, field_id: int) -> pa.Table:

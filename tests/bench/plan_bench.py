@@ -67,7 +67,7 @@ def load_ours() -> Plan:
     """Return this package's planner."""
     from iceberg_pyspark.expressions.binding import bind
     from iceberg_pyspark.expressions.predicates import AlwaysTrue
-    from iceberg_pyspark.formats.manifest_columns import known_entries
+    from iceberg_pyspark.formats.manifest_columns import entries_of_manifests
     from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
     from iceberg_pyspark.planning.scan_plan import ScanPlan
     from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
@@ -85,7 +85,7 @@ def load_ours() -> Plan:
             metadata=metadata,
             manifests=read_snapshot_manifests(io, snapshot),
             predicate=bind(predicate, metadata.current_schema),
-            read_entries=partial(known_entries, io),
+            read_entries=partial(entries_of_manifests, io),
         )
         return len(list(scan_plan.tasks()))
 

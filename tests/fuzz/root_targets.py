@@ -12,7 +12,8 @@ from typing import TypeAlias
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
-from iceberg_pyspark.formats.manifest_columns import Metrics, read_entries
+from iceberg_pyspark.formats.entry_reader import Metrics
+from iceberg_pyspark.formats.manifest_columns import read_entries
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.formats.roots.root_manifests import read_base_root, read_root_manifest

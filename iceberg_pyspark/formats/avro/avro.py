@@ -163,6 +163,16 @@ def _parse(data: bytes, location: str) -> AvroFile:
     )
 
 
+def joined(files: Sequence[AvroFile]) -> AvroFile:
+    """Return the records of files with one schema and codec as those of one file, the first."""
+    return replace(
+        files[0],
+        record_count=sum(file.record_count for file in files),
+        size=sum(file.size for file in files),
+        _blocks=[block for file in files for block in file._blocks],
+    )
+
+
 def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
     size, offset = read_signed(data, offset)
     if size < 0 or offset + size > len(data):

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from iceberg_pyspark.formats.avro.avro import AvroFile, parse_avro
+from iceberg_pyspark.formats.avro.avro import AvroFile
 from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
 from iceberg_pyspark.formats.encoding.decoded_files import COLUMN_BYTES, memory_limit, too_large
 from iceberg_pyspark.spec.avro_schemas import primitive_type
@@ -19,19 +19,25 @@ from iceberg_pyspark.spec.types import Type
 LARGE_MANIFEST_ENTRIES = 200
 """The number of entries from which DataFusion is faster despite its fixed cost per file."""
 
+_DATA_FILE = 2
 Decoder = Literal["auto", "fastavro", "datafusion"]
 
 
 class AvroManifest:
     """A manifest file in Avro; raises `InvalidMetadataError` for a damaged file."""
 
-    def __init__(self, data: bytes, location: str) -> None:
-        self._avro = parse_avro(data, location)
-        self.location = location
-        self.size = len(data)
-        self.metadata = self._avro.metadata
-        self.record_count = self._avro.record_count
-        self.null_field_ids = self._avro.renamed.null_field_ids
+    def __init__(self, avro: AvroFile) -> None:
+        self.avro = avro
+        self.location = avro.location
+        self.size = avro.size
+        self.metadata = avro.metadata
+        self.record_count = avro.record_count
+        self.null_field_ids = avro.renamed.null_field_ids
+
+    @property
+    def has_manifest_entries(self) -> bool:
+        """Whether the records are manifest entries, and not content entries as of version 4."""
+        return _DATA_FILE in self.avro.renamed.written_types
 
     def damage_error(self, why: str) -> Exception:
         """Return the error for a manifest that breaks the rules of its format."""
@@ -39,7 +45,7 @@ class AvroManifest:
 
     def written_types(self) -> dict[int, Type]:
         """Return the types of the fields in the file, by field id."""
-        return {i: primitive_type(type_) for i, type_ in self._avro.renamed.written_types.items()}
+        return {i: primitive_type(type_) for i, type_ in self.avro.renamed.written_types.items()}
 
     def raw_entries(
         self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
@@ -48,7 +54,7 @@ class AvroManifest:
 
         `stats_of` is ignored: the records have no content statistics.
         """
-        return _decode(self._avro, decoder)
+        return _decode(self.avro, decoder)
 
 
 def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from iceberg_pyspark.formats.avro.avro import parse_avro
 from iceberg_pyspark.formats.manifest_files.avro_manifests import AvroManifest, Decoder
 from iceberg_pyspark.spec.types import Type
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -53,4 +54,4 @@ def parse_manifest(data: bytes, location: str) -> EncodedManifest:
         from iceberg_pyspark.formats.manifest_files.parquet_manifests import ParquetManifest  # noqa: PLC0415
 
         return ParquetManifest(data, location)
-    return AvroManifest(data, location)
+    return AvroManifest(parse_avro(data, location))

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.formats.manifest_columns import known_entries, read_entries
+from iceberg_pyspark.formats.manifest_columns import entries_of_manifests, read_entries
 from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
@@ -89,7 +89,7 @@ class Examination:
             metadata=metadata,
             manifests=manifests,
             predicate=AlwaysTrue(),
-            read_entries=partial(known_entries, io),
+            read_entries=partial(entries_of_manifests, io),
             snapshot=snapshot,
         )
         for spec_id, entries in self._entries_of(ManifestContent.DELETES):

@@ -21,7 +21,7 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.evaluation import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import entries_of_manifests
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import (
     PlannedFiles,
@@ -264,7 +264,7 @@ class ChangePlan:
             metadata=self._metadata,
             manifests=manifests,
             predicate=self._predicate,
-            read_entries=partial(known_entries, self._io),
+            read_entries=partial(entries_of_manifests, self._io),
             only_added_by=only_added_by,
             metrics=self.metrics,
         )

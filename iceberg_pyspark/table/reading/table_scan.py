@@ -29,7 +29,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Filter, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
 from iceberg_pyspark.formats.known_manifests import KnownEntries
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import TypedManifest, entries_of_manifests
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
@@ -46,7 +46,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import NAME_MAPPING, VERIFY_CHECKSUMS
-from iceberg_pyspark.spec.types import NestedField, StructType
+from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.sql_text.lazy_parser import as_predicate
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.files.file_io import FileIO
@@ -75,15 +75,10 @@ def _damage_of(table: str) -> Iterator[None]:
 
 
 def _read_entries(
-    table: str,
-    io: FileIO,
-    manifest: ManifestFile,
-    partition_type: StructType,
-    *,
-    metrics: Collection[int],
-) -> KnownEntries:
+    table: str, io: FileIO, manifests: Sequence[TypedManifest], *, metrics: Collection[int]
+) -> Iterator[KnownEntries]:
     with _damage_of(table):
-        return known_entries(io, manifest, partition_type, metrics=metrics)
+        yield from entries_of_manifests(io, manifests, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

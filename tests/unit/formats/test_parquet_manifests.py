@@ -21,10 +21,10 @@ from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.types import FixedType, StringType, StructType, UnknownType, UUIDType
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
 from tests.amounts import FULL_WORK
+from tests.support.manifest_entries import written_entries
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES
 from tests.support.version_4 import parquet_manifest
-from tests.unit.formats.test_manifests import written_entries
 
 NO_PARTITION = StructType(())
 

@@ -25,7 +25,7 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.known_manifests import KnownEntries
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import TypedManifest, entries_of_manifests
 from iceberg_pyspark.planning import entry_blocks
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, without_collection
 from iceberg_pyspark.planning.split_pack import SplitOptions
@@ -47,7 +47,6 @@ from iceberg_pyspark.spec.types import (
     LongType,
     NestedField,
     StringType,
-    StructType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO
@@ -115,7 +114,7 @@ def plan(
         metadata=metadata or table(),
         manifests=manifests,
         predicate=bind(predicate, SCHEMA),
-        read_entries=partial(known_entries, io),
+        read_entries=partial(entries_of_manifests, io),
     )
 
 
@@ -144,16 +143,13 @@ def test_manifests_and_files_are_pruned_and_counted() -> None:
 def test_a_manifest_that_cannot_match_is_not_opened() -> None:
     io = MemoryFileIO()
     manifests = [numbered(io, "low", 1), numbered(io, "high", 11)]
-    opened = []
+    opened: list[tuple[str, set[int]]] = []
 
     def read(
-        manifest: ManifestFile,
-        partition_type: StructType,
-        *,
-        metrics: Collection[int],
-    ) -> KnownEntries:
-        opened.append((manifest.manifest_path, set(metrics)))
-        return known_entries(io, manifest, partition_type, metrics=metrics)
+        manifests: Sequence[TypedManifest], *, metrics: Collection[int]
+    ) -> Iterator[KnownEntries]:
+        opened.extend((m.manifest_path, set(metrics)) for m, _ in manifests)
+        return entries_of_manifests(io, manifests, metrics=metrics)
 
     planned = ScanPlan(
         metadata=table(),
@@ -427,7 +423,7 @@ def test_no_file_with_a_matching_row_is_pruned(
         metadata=table(),
         manifests=manifests,
         predicate=predicate,
-        read_entries=partial(known_entries, io),
+        read_entries=partial(entries_of_manifests, io),
     )
     tasks = list(planned.tasks())
     assert matching <= {t.file_path for t in tasks}

@@ -21,7 +21,7 @@ from iceberg_pyspark.changes.removals import DeleteFileId, delete_file_id
 from iceberg_pyspark.changes.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import entries_of_manifests
 from iceberg_pyspark.formats.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.planning.scan_plan import ScanPlan
@@ -105,7 +105,7 @@ def _plan(
         metadata=metadata,
         manifests=manifests,
         predicate=predicate,
-        read_entries=partial(known_entries, io),
+        read_entries=partial(entries_of_manifests, io),
     )
 
 

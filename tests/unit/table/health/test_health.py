@@ -24,7 +24,7 @@ from iceberg_pyspark.arrow.arrow_schemas import to_arrow_schema
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import entries_of_manifests
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.planning.scan_plan import ScanPlan
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -326,7 +326,7 @@ def test_counts_are_those_of_the_plan_of_a_rewrite(catalog: TableCatalog, data: 
         metadata=table.metadata,
         manifests=read_snapshot_manifests(table.io, snapshot),
         predicate=AlwaysTrue(),
-        read_entries=partial(known_entries, table.io),
+        read_entries=partial(entries_of_manifests, table.io),
     )
     for files in plan.files():
         partitions = files.entries["partition"].combine_chunks()

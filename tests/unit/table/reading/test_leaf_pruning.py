@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.formats.manifest_columns import known_entries
+from iceberg_pyspark.formats.manifest_columns import TypedManifest, entries_of_manifests
 from iceberg_pyspark.formats.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.formats.roots import content_writer
 from iceberg_pyspark.planning.manifest_pruning import without_needless_deletes
@@ -169,13 +170,14 @@ def ids_and_delete_leaves(
     """Return the ids that match a filter, and how many leaves of deletes the scan reads."""
     leaves = set[str]()
 
-    def counted(io: Any, manifest: ManifestFile, *args: Any, **more: Any) -> Any:
-        if manifest.content is ManifestContent.DELETES and not manifest.is_root:
-            leaves.add(manifest.manifest_path)
-        return known_entries(io, manifest, *args, **more)
+    def counted(io: Any, manifests: Sequence[TypedManifest], **more: Any) -> Any:
+        for m, _ in manifests:
+            if m.content is ManifestContent.DELETES and not m.is_root:
+                leaves.add(m.manifest_path)
+        return entries_of_manifests(io, manifests, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(scan_module, "known_entries", counted)
+        patch.setattr(scan_module, "entries_of_manifests", counted)
         ids = table.scan(filter=filter).to_arrow()["id"].to_pylist()
     return sorted(ids), len(leaves)
 
