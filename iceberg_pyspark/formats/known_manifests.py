@@ -181,14 +181,14 @@ _NEWEST: LruMap[Hashable, EntriesKey] = LruMap(_MOST_NEWEST)
 
 def get_or_decode(io: FileIO, key: EntriesKey, decode: Callable[[], KnownEntries]) -> KnownEntries:
     """Return the known entries of a key, or of one that covers it; else decode and keep them."""
-    known = find(io, key)
+    known = find_known(io, key)
     if known is None:
         known = decode()
         keep(io, key, known)
     return known
 
 
-def find(io: FileIO, key: EntriesKey) -> KnownEntries | None:
+def find_known(io: FileIO, key: EntriesKey) -> KnownEntries | None:
     """Return the known entries of a key, or of one that covers it, or None."""
     newest = _NEWEST.get(key.manifest_key)
     known = _KNOWN.get(io, key)

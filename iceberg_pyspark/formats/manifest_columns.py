@@ -23,7 +23,7 @@ from iceberg_pyspark.formats.entry_reader import EntryReader, Metrics
 from iceberg_pyspark.formats.known_manifests import (
     EntriesKey,
     KnownEntries,
-    find,
+    find_known,
     get_or_decode,
     keep,
 )
@@ -40,12 +40,8 @@ from iceberg_pyspark.spec.entry_columns import (
     METRIC_MAPS,
     metric_column,
 )
-from iceberg_pyspark.spec.manifests import (
-    ManifestFile,
-)
-from iceberg_pyspark.spec.types import (
-    StructType,
-)
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.encryption.encrypted_io import decrypted
 from iceberg_pyspark.storage.files.file_io import FileIO
 
@@ -114,7 +110,7 @@ def entries_of_manifests(
     Small manifests are decoded together: the columns of one take longer than its entries.
     """
     encoded = [_Encoded.read(file_io, m, type_, True, metrics, "auto") for m, type_ in manifests]
-    _decode_together([e for e in encoded if find(file_io, e.key) is None])
+    _decode_together([e for e in encoded if find_known(file_io, e.key) is None])
     for one in encoded:
         yield one.entries()
 
