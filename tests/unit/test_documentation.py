@@ -214,6 +214,7 @@ TROUBLESHOOTING = DOCS / "troubleshooting.md"
 OF_SPARK = {
     "'save' does not support bucketBy",
     "CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND",
+    "DATA_SOURCE_ALREADY_EXISTS",
     "DATA_SOURCE_NOT_EXIST",
     "INSERT_COLUMN_ARITY_MISMATCH",
     "The provided partitioning or clustering columns do not match the existing table's",
