@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.files.file_io import FileIO

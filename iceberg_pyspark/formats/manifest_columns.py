@@ -27,12 +27,13 @@ from iceberg_pyspark.formats.known_manifests import (
     get_or_decode,
     keep,
 )
-from iceberg_pyspark.formats.manifest_files.avro_manifests import (
+from iceberg_pyspark.formats.manifest_files.open_manifest import (
     LARGE_MANIFEST_ENTRIES,
     AvroManifest,
     Decoder,
+    EncodedManifest,
+    parse_manifest,
 )
-from iceberg_pyspark.formats.manifest_files.open_manifest import EncodedManifest, parse_manifest
 from iceberg_pyspark.formats.roots.content_entry_reader import ContentEntries, profile_of
 from iceberg_pyspark.spec.entry_columns import (
     ENTRY_COLUMNS,

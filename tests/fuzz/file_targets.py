@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.memory_catalog import MemoryCatalog
 from iceberg_pyspark.changes.new_table import NewTable
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.formats.manifest_lists import read_manifest_list
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_manifest_header
 from iceberg_pyspark.formats.puffin.deletion_vectors import (

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.formats.manifest_lists import read_manifest_list
 from iceberg_pyspark.formats.metadata_files import read_table_metadata
 from iceberg_pyspark.formats.puffin.deletion_vectors import read_deletion_vector

@@ -16,12 +16,17 @@ import pyarrow as pa
 Column: TypeAlias = list[int]
 """The leaves of a top-level column that are read."""
 
-LEAST_WORK = 4_000_000
+_LEAST_WORK = 4_000_000
 """The least work for threads, in nanoseconds: a thread takes some 0.1 milliseconds."""
 
 
 def in_parts(columns: Sequence[tuple[int, Column]], count: int) -> list[list[Column]]:
-    """Distribute columns, each with its work, to at most `count` parts of about the same work."""
+    """Distribute columns, each with its work, to at most `count` parts of about the same work.
+
+    There is one part if threads would take longer than they save.
+    """
+    if sum(work for work, _ in columns) < _LEAST_WORK:
+        count = 1
     parts: list[list[Column]] = [[] for _ in range(min(count, len(columns)))]
     sums = [0] * len(parts)
     for work, column in sorted(columns, reverse=True):

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.arrow_schemas import takable_type
 from iceberg_pyspark.arrow.column_metrics import first_byte
-from iceberg_pyspark.arrow.formats.column_threads import LEAST_WORK, in_parts, read_in_threads
 from iceberg_pyspark.arrow.formats.data_file_formats import (
     ALL_ROW_GROUPS,
     DataFileReader,
@@ -156,9 +155,16 @@ class ParquetFileReader(DataFileReader):
         def read_groups(
             row_groups: Sequence[int], leaves: Sequence[int]
         ) -> Iterator[pa.RecordBatch]:
-            parts = self._parts(row_groups[0], leaves) if threads else []
-            if len(parts) > 1:
-                return read_in_threads(parts, partial(read, file, row_groups))
+            if threads:
+                # only reads without Spark have threads
+                from iceberg_pyspark.arrow.formats.column_threads import (  # noqa: PLC0415
+                    in_parts,
+                    read_in_threads,
+                )
+
+                parts = in_parts(self._work_by_column(row_groups[0], leaves), pa.cpu_count())
+                if len(parts) > 1:
+                    return read_in_threads(parts, partial(read, file, row_groups))
             return read(file, row_groups, leaves)
 
         file = pq.ParquetFile(self._input, metadata=self.metadata, **options)
@@ -200,14 +206,13 @@ class ParquetFileReader(DataFileReader):
                 yield position, batch
                 position += batch.num_rows
 
-    def _parts(self, group: int, leaves: Sequence[int]) -> list[list[list[int]]]:
-        """Distribute the leaves of each top-level column to threads; none if it saves no time."""
+    def _work_by_column(self, group: int, leaves: Sequence[int]) -> list[tuple[int, list[int]]]:
+        """Return the leaves of each top-level column, with the work to decode them."""
         chunks = self.metadata.row_group(group)
-        work = [
+        return [
             (sum(_work(chunks.column(c)) for c in column), column)
             for column in self._selected_columns(leaves)
         ]
-        return in_parts(work, pa.cpu_count()) if sum(w for w, _ in work) >= LEAST_WORK else []
 
     @property
     def _is_near(self) -> bool:

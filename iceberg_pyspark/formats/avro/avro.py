@@ -30,8 +30,11 @@ from iceberg_pyspark.formats.avro.avro_blocks import (
     compress,
     plain_blocks,
 )
-from iceberg_pyspark.formats.avro.known_schemas import RenamedSchema, rename_schema
-from iceberg_pyspark.formats.avro.renamed_schemas import damage_error
+from iceberg_pyspark.formats.avro.renamed_schemas import (
+    RenamedSchema,
+    damage_error,
+    rename_schema,
+)
 from iceberg_pyspark.formats.encoding.compact_encoding import read_signed, write_signed
 from iceberg_pyspark.formats.encoding.decoded_files import memory_limit, too_large
 from iceberg_pyspark.storage.encryption.encrypted_io import stored_file

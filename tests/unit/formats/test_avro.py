@@ -23,7 +23,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.formats.avro.avro import parse_avro, write_avro
 from iceberg_pyspark.formats.encoding import decoded_files
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.storage.files.memory_files import MemoryFileIO

@@ -15,7 +15,7 @@ import pytest
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries, read_partition_types
 from iceberg_pyspark.spec.avro_schemas import manifest_entry_schema
 from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS, METRIC_MAPS

@@ -15,7 +15,7 @@ from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.formats import known_manifests
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.formats.known_manifests import KnownEntries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import AvroManifest
+from iceberg_pyspark.formats.manifest_files.open_manifest import AvroManifest
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.types import LongType
 from iceberg_pyspark.spec.values import value_to_bytes

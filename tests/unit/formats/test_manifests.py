@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.formats.manifest_columns import read_entries
-from iceberg_pyspark.formats.manifest_files.avro_manifests import Decoder
+from iceberg_pyspark.formats.manifest_files.open_manifest import Decoder
 from iceberg_pyspark.formats.manifest_reader import read_manifest_entries
 from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS, metric_column
 from iceberg_pyspark.spec.manifests import (
