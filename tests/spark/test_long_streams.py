@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.spark.data_source.open_stream import OpenStream
+from iceberg_pyspark.storage.lru_map import LruMap
 from tests.amounts import WORK
 from tests.support.native_lake import sqlite_lake
 
@@ -40,8 +40,8 @@ class Held:
             runtime.gc()
             gc.collect()
         # what caches hold is bounded
-        for cache in [o for o in gc.get_objects() if isinstance(o, DecodedCache)]:
-            cache._entries.clear()
+        for cache in [o for o in gc.get_objects() if isinstance(o, LruMap)]:
+            cache.clear()
         gc.collect()
         pid = spark._jvm.java.lang.ProcessHandle.current().pid()
         return cls(
