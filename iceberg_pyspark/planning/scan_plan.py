@@ -95,6 +95,8 @@ def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 _PART_BYTES = 128 * 1024
 """The most bytes of local manifests that one thread reads together: fewer are not worth one."""
+_LEAST_BYTES = 2 * 1024
+"""What a manifest counts at least, whatever its list says: all of a part are in memory at once."""
 
 
 class ReadEntries(Protocol):
@@ -439,10 +441,11 @@ def _parts(manifests: Iterable[ManifestFile]) -> Iterator[list[ManifestFile]]:
     part: list[ManifestFile] = []
     size = 0
     for manifest in manifests:
-        size += manifest.manifest_length
+        length = max(manifest.manifest_length, _LEAST_BYTES)
+        size += length
         if part and (size > _PART_BYTES or not is_local(manifest.manifest_path)):
             yield part
-            part, size = [], manifest.manifest_length
+            part, size = [], length
         part.append(manifest)
     if part:
         yield part

@@ -161,6 +161,29 @@ def test_a_manifest_that_cannot_match_is_not_opened() -> None:
     assert opened == [("metadata/high.avro", {1})]
 
 
+@pytest.mark.parametrize("length", [-1, 0, 1, 2**40])
+def test_manifests_that_are_read_at_once_are_few(length: int) -> None:
+    io = MemoryFileIO()
+    first = replace(numbered(io, "a", 1), manifest_length=length)
+    io.write_bytes("/t/a.avro", io.read_bytes(first.manifest_path))
+    parts = []
+
+    def read(
+        manifests: Sequence[TypedManifest], *, metrics: Collection[int]
+    ) -> Iterator[KnownEntries]:
+        parts.append(len(manifests))
+        return entries_of_manifests(io, manifests, metrics=metrics)
+
+    planned = ScanPlan(
+        metadata=table(),
+        manifests=[replace(first, manifest_path="/t/a.avro")] * 1000,
+        predicate=bind(LiteralPredicate("gt", "c1", 0), SCHEMA),
+        read_entries=read,
+    )
+    assert len(list(planned.tasks())) == 1000
+    assert max(parts) <= 64
+
+
 def test_a_predicate_that_is_false_opens_nothing() -> None:
     planned = plan(MemoryFileIO(), [numbered(MemoryFileIO(), "a", 1)], AlwaysFalse())
     assert list(planned.tasks()) == []
