@@ -18,6 +18,8 @@ Column: TypeAlias = list[int]
 
 _LEAST_WORK = 4_000_000
 """The least work for threads, in nanoseconds: a thread takes some 0.1 milliseconds."""
+_MOST_PARTS = 4
+"""The most threads of a file: the allocator keeps some memory for each."""
 
 
 def in_parts(columns: Sequence[tuple[int, Column]], count: int) -> list[list[Column]]:
@@ -27,7 +29,7 @@ def in_parts(columns: Sequence[tuple[int, Column]], count: int) -> list[list[Col
     """
     if sum(work for work, _ in columns) < _LEAST_WORK:
         count = 1
-    parts: list[list[Column]] = [[] for _ in range(min(count, len(columns)))]
+    parts: list[list[Column]] = [[] for _ in range(min(count, _MOST_PARTS, len(columns)))]
     sums = [0] * len(parts)
     for work, column in sorted(columns, reverse=True):
         least = sums.index(min(sums))
