@@ -120,7 +120,9 @@ class ParquetFileReader(DataFileReader):
             sum(group.column(c).total_compressed_size for c in columns) for group in groups
         )
         # threads would read an object in another order than it was told
-        threads = self._threads and isinstance(self._input, pa.OSFile) and not self._decryption
+        has_threads = self._threads and isinstance(self._input, pa.OSFile)
+        # readers share a decryptor, which only Arrow's own threads take in turn
+        arrow_threads = has_threads and bool(self._decryption)
         if isinstance(self._stream, ObjectInput):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         dictionaries = self._repeated_texts(groups, columns)
@@ -146,7 +148,7 @@ class ParquetFileReader(DataFileReader):
         ) -> Iterator[pa.RecordBatch]:
             # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
-                rows, row_groups=row_groups, column_indices=leaves, use_threads=False
+                rows, row_groups=row_groups, column_indices=leaves, use_threads=arrow_threads
             )
             while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
@@ -155,7 +157,7 @@ class ParquetFileReader(DataFileReader):
         def read_groups(
             row_groups: Sequence[int], leaves: Sequence[int]
         ) -> Iterator[pa.RecordBatch]:
-            if threads:
+            if has_threads and not arrow_threads:
                 # only reads without Spark have threads
                 from iceberg_pyspark.arrow.formats.column_threads import (  # noqa: PLC0415
                     in_parts,
