@@ -169,6 +169,8 @@ class PlannedFiles:
 
     def only(self, mask: Mask) -> PlannedFiles:
         """Return only the files of a mask."""
+        if mask.all():
+            return self
         new_rows = {int(row): i for i, row in enumerate(np.flatnonzero(mask))}
         return replace(
             self,
@@ -506,7 +508,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "start": starts,
             "length": lengths,
             "spec_id": repeat(planned_files.spec.spec_id),
-            "partition": _partition_tuples(table),
+            "partition": partition_tuples(table),
             "data_sequence_number": table["sequence_number"].to_pylist(),
             "first_row_id": table["first_row_id"].to_pylist(),
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
@@ -535,7 +537,7 @@ def _split_offsets(table: pa.Table) -> list[list[int] | None]:
     return offset_lists
 
 
-def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
+def partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
     """Return the partition tuple of each file; equal tuples are one object, which saves memory."""
     columns = table["partition"].combine_chunks().flatten()
     parts = [column.to_pylist() for column in columns]

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
 from iceberg_pyspark.spec.table_properties import bool_property
 from iceberg_pyspark.storage.files.file_io import FileInfo, FileIO, delete_files, files_per_request
-from iceberg_pyspark.storage.files.places import is_below, is_in_store, store_of
+from iceberg_pyspark.storage.files.places import are_in_store, is_below, is_in_store, store_of
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.store_properties import ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS
 
@@ -98,6 +98,13 @@ class RestrictedFileIO:
                     f"may only read files under {self._folder_texts()}; set it to false for all "
                     f"files of the store, or, {self._remedy()}"
                 )
+
+    def check_reads(self, locations: Sequence[str]) -> None:
+        """Raise `LocationRefusedError` if the table may not read one of the locations."""
+        if self.rule is ReadRule.OWN_STORE and are_in_store(locations, self.known_location):
+            return
+        for location in locations:
+            self.check_read(location)
 
     def check_write(self, location: str) -> None:
         """Raise `LocationRefusedError` if the table may not write new files at the location."""
@@ -234,6 +241,12 @@ def check_read(io: FileIO, location: str) -> None:
     """Raise `LocationRefusedError` if another program must not read the file for the table."""
     if isinstance(io, RestrictedFileIO):
         io.check_read(location)
+
+
+def check_reads(io: FileIO, locations: Sequence[str]) -> None:
+    """Raise `LocationRefusedError` if another program must not read one of the files."""
+    if isinstance(io, RestrictedFileIO):
+        io.check_reads(locations)
 
 
 def check_write(io: FileIO, location: str) -> None:

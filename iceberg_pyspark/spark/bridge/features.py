@@ -15,6 +15,7 @@ from importlib import metadata
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.bridge.java_modules import (
@@ -74,6 +75,11 @@ class JvmLocalFiles:
 
     default_file_system: str = "file:///"
     """The URI of the file system that the JVM takes for a location without a scheme."""
+
+    def keeps(self, locations: pa.ChunkedArray) -> bool:
+        """Return whether the JVM certainly opens local files by the same locations."""
+        is_default = self.default_file_system.startswith("file:")
+        return is_default and pc.all(pc.string_is_ascii(locations)).as_py() is not False
 
     def location(self, location: str) -> str | None:
         """Return the location by which the JVM opens a local file; None if it cannot name the

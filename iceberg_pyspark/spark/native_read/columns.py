@@ -20,7 +20,6 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.call_arguments import SelectedColumn
 from iceberg_pyspark.spark.bridge.type_agreement import COMPARED_TYPES
@@ -82,12 +81,17 @@ def constant_ids(spec: PartitionSpec) -> frozenset[int]:
 
 
 def constant_values(
-    specs: Mapping[int, PartitionSpec], tasks: Sequence[ScanTask], field_id: int
+    specs: Mapping[int, PartitionSpec],
+    partitions: Sequence[tuple[int, tuple[Any, ...]]],
+    field_id: int,
 ) -> list[Any]:
-    """Return each file's value of a constant column, in the form of `spec/values.py`."""
-    spec_ids = {t.spec_id for t in tasks}
+    """Return each file's value of a constant column, in the form of `spec/values.py`.
+
+    `partitions` are the id of the spec and the partition tuple of each file.
+    """
+    spec_ids = {spec_id for spec_id, _ in partitions}
     positions = {i: identity_source_ids(specs[i])[field_id] for i in spec_ids}
-    return [t.partition[positions[t.spec_id]] for t in tasks]
+    return [partition[positions[spec_id]] for spec_id, partition in partitions]
 
 
 _log = get_logger(__name__)

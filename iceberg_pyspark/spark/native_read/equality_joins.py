@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,10 +67,10 @@ class PartitionOrdinals:
 
     ordinals: dict[tuple[int, str], int] = field(default_factory=dict)
 
-    def of(self, task: ScanTask) -> int:
-        """Return the number of a file's partition."""
+    def of(self, spec_id: int, partition: tuple[Any, ...]) -> int:
+        """Return the number of a partition."""
         # Values are compared by their text: so 0.0 differs from -0.0, and NaN equals NaN.
-        key = (task.spec_id, repr(task.partition))
+        key = (spec_id, repr(partition))
         return self.ordinals.setdefault(key, len(self.ordinals))
 
 
@@ -95,7 +96,7 @@ def read_deleted_keys(
     for task in tasks:
         for ref in equality_deletes(task):
             refs[ref.file_path] = ref
-            scopes_of.setdefault(ref.file_path, set()).add(scopes.of(task))
+            scopes_of.setdefault(ref.file_path, set()).add(scopes.of(task.spec_id, task.partition))
     if sum(r.file_size_in_bytes for r in refs.values()) > MAX_KEY_BYTES:
         return None
     youngest_rows = max(t.data_sequence_number for t in tasks)

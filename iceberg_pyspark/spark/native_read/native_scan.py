@@ -58,13 +58,12 @@ from iceberg_pyspark.spark.native_read.reader_groups import (
     bounded_dates,
     group_files,
 )
-from iceberg_pyspark.spark.native_read.relations import (
-    ORDINAL,
-    Relations,
+from iceberg_pyspark.spark.native_read.relation_files import (
+    RelationFiles,
     SplitOffsets,
     format_of,
-    row_count,
 )
+from iceberg_pyspark.spark.native_read.relations import ORDINAL, Relations, row_count
 from iceberg_pyspark.spark.native_read.scan_request import (
     ScanRequest,
     never_null,
@@ -146,8 +145,8 @@ class NativeScan:
             local_files=lambda: bridge.local_files,
         )
         needed = request.files(plan) if isinstance(row_filter, AlwaysTrue) else plan.files()
-        files = [(f, tasks_of(f)) for f in needed]
-        never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])
+        files = list(needed)
+        never_null_ids = self._prove_conditions(files)
         self._columns = ReadColumns(bridge, self._scan, row_filter, dates)
         self._groups = group_files(
             bridge,
@@ -157,15 +156,15 @@ class NativeScan:
             files,
             marks_deleted=scan.context.projection.as_struct.field(DELETED.field_id) is not None,
         )
+        self._split_offsets = SplitOffsets(files)
         sort_orders: set[int | None] = set()
         if request.grouped:
-            for planned_files, _ in files:
+            for planned_files in files:
                 sort_orders.update(planned_files.entries["sort_order_id"].unique().to_pylist())
         self._relations = Relations(
             scan=self._scan,
             storage=self._storage,
             ordinals=self._ordinals,
-            split_offsets=SplitOffsets(planned_files.entries for planned_files, _ in files),
             never_null=never_null_ids,
             sort_orders=sort_orders,
             metrics=_metrics(plan, start),
@@ -183,7 +182,7 @@ class NativeScan:
             (files.with_keys, self._with_keys),
             (files.with_positions, self._with_bitmaps),
         ):
-            for constants, alike in self._by_constants(files_with, lambda file: file[0]):
+            for constants, alike in self._by_constants(files_with, _kind_of_task):
                 file_chunks = chunks(
                     alike,
                     lambda file: bitmap_bytes(file[1]),
@@ -192,7 +191,7 @@ class NativeScan:
                 parts += [part_of(chunk, constants) for chunk in file_chunks]
         if files.portable:
             parts.append(self._portable(files.portable))
-        for constants, plain in self._by_constants(files.plain, lambda task: task):
+        for constants, plain in self._by_constants(files.plain, _kind_of_plain):
             parts.insert(0, self._plain(plain, constants))
         return parts or [self._plain([], frozenset())]
 
@@ -200,9 +199,10 @@ class NativeScan:
         """Return all files as one part with a key for each file; None if it takes several parts."""
         if files.with_keys or files.portable:
             return None
-        every: list[tuple[ScanTask, DeletedRows]] = [(task, BitMap64()) for task in files.plain]
+        plain = [task for group in files.plain for task in tasks_of(group)]
+        every: list[tuple[ScanTask, DeletedRows]] = [(task, BitMap64()) for task in plain]
         every += files.with_positions
-        kinds = self._by_constants(every, lambda file: file[0])
+        kinds = self._by_constants(every, _kind_of_task)
         size = sum(bitmap_bytes(bitmap) for _, bitmap in files.with_positions)
         if len(kinds) != 1 or size > deleted_rows.MAX_BROADCAST_BYTES:
             return None
@@ -213,17 +213,18 @@ class NativeScan:
         return self._plain(files.plain, constants)
 
     def _by_constants(
-        self, files: Sequence[T], task_of: Callable[[T], ScanTask]
+        self, files: Sequence[T], kind_of: Callable[[T], tuple[FileFormat, int]]
     ) -> list[tuple[frozenset[int], list[T]]]:
         """Return the files grouped by their format and by the columns that are constant in them.
 
+        `kind_of` returns the format and the id of the partition spec.
         Each format has at most as many groups as the table has kinds of partition specs.
         """
         groups: dict[tuple[FileFormat, frozenset[int]], list[T]] = {}
         of_spec = {i: constant_ids(spec) for i, spec in self._scan.context.specs.items()}
         for file in files:
-            task = task_of(file)
-            groups.setdefault((task.file_format, of_spec[task.spec_id]), []).append(file)
+            file_format, spec_id = kind_of(file)
+            groups.setdefault((file_format, of_spec[spec_id]), []).append(file)
         return [(constants, alike) for (_, constants), alike in groups.items()]
 
     def _prove_conditions(self, files: Sequence[PlannedFiles]) -> frozenset[int]:
@@ -245,14 +246,18 @@ class NativeScan:
             self._scan = replace(self._scan, context=context)
         return never_null([predicates[i] for i in proven_indexes])
 
-    def _plain(self, tasks: Sequence[ScanTask], constants: frozenset[int]) -> Part:
-        columns = self._columns.of(constants, file_format=format_of(tasks))
+    def _plain(self, groups: Sequence[PlannedFiles], constants: frozenset[int]) -> Part:
+        columns = self._columns.of(constants, file_format=format_of(groups))
         if columns is None:
-            return self._portable(tasks)
+            return self._portable([task for group in groups for task in tasks_of(group)])
+        files = RelationFiles.of_plan(groups)
         if isinstance(self._filter, AlwaysTrue):
-            relation, files = self._relations.describe(columns, tasks, ())
-            return Part(plan=PlanRequest(relation, files, columns.outputs))
-        return Part(plan=self._select(columns, tasks, (), columns.outputs))
+            relation, table = self._relations.describe(columns, files, ())
+            return Part(plan=PlanRequest(relation, table, columns.outputs))
+        return Part(plan=self._select(columns, files, (), columns.outputs))
+
+    def _files(self, tasks: Sequence[ScanTask]) -> RelationFiles:
+        return RelationFiles.of_tasks(tasks, self._storage, self._split_offsets)
 
     def _with_bitmaps(
         self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int]
@@ -260,7 +265,8 @@ class NativeScan:
         columns = self._columns.of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        plan = self._select(columns, tasks, (ORDINAL,), (*columns.outputs, *_PLACE_OF_ROW))
+        outputs = (*columns.outputs, *_PLACE_OF_ROW)
+        plan = self._select(columns, self._files(tasks), (ORDINAL,), outputs)
         return Part(
             plan=plan, not_deleted=self._not_deleted(plan, [deleted for _, deleted in files])
         )
@@ -294,7 +300,7 @@ class NativeScan:
         tasks = [task for task, _ in files]
         deletes = [deleted for _, deleted in files]
         ids = key_ids(tasks)
-        columns = self._columns.of(constants, ids, format_of(tasks))
+        columns = self._columns.of(constants, ids, tasks[0].file_format)
         deleted_keys = (
             None if columns is None else read_deleted_keys(self._scan, tasks, self._ordinals)
         )
@@ -311,8 +317,8 @@ class NativeScan:
         if any(deletes):
             file_constants.append(ORDINAL)
             extras += _PLACE_OF_ROW
-        relation, files = self._relations.describe(columns, tasks, file_constants)
-        frame = self._frame(columns, relation, files, (*columns.outputs, *extras))
+        relation, table = self._relations.describe(columns, self._files(tasks), file_constants)
+        frame = self._frame(columns, relation, table, (*columns.outputs, *extras))
         plan = self._bridge.analyse(frame)
         return Part(
             plan=plan,
@@ -325,15 +331,15 @@ class NativeScan:
     def _select(
         self,
         columns: NativeColumns,
-        tasks: Sequence[ScanTask],
+        files: RelationFiles,
         file_constants: Sequence[str],
         outputs: Sequence[SelectedColumn],
     ) -> Any:
         """Return the plan of the rows that the row filter selects, before deletes."""
-        relation, files = self._relations.describe(columns, tasks, file_constants)
+        relation, table = self._relations.describe(columns, files, file_constants)
         if isinstance(self._filter, AlwaysTrue):
-            return self._bridge.scans.plan(PlanRequest(relation, files, outputs))
-        return self._bridge.analyse(self._frame(columns, relation, files, outputs))
+            return self._bridge.scans.plan(PlanRequest(relation, table, outputs))
+        return self._bridge.analyse(self._frame(columns, relation, table, outputs))
 
     def _frame(
         self,
@@ -357,6 +363,14 @@ class NativeScan:
         rows = _GroupRows(context, self._scan.io)
         plan = self._bridge.analyse(python_tasks(self._bridge, groups, rows, schema))
         return Part(plan=self._bridge.scans.with_statistics(plan, row_count(tasks)))
+
+
+def _kind_of_plain(group: PlannedFiles) -> tuple[FileFormat, int]:
+    return format_of([group]), group.spec.spec_id
+
+
+def _kind_of_task(file: tuple[ScanTask, DeletedRows]) -> tuple[FileFormat, int]:
+    return file[0].file_format, file[0].spec_id
 
 
 def _metrics(plan: Plan, start: float) -> Mapping[str, int]:

@@ -26,7 +26,6 @@ from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral, Pr
 from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.formats.encoding.decoded_files import DecodedCache
 from iceberg_pyspark.planning.entry_filter import matching_metrics
-from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.native_read.column_names import schemas_were_removed
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
@@ -101,13 +100,14 @@ def why_not_by_name(
     return _why_other_names(schemas, fields)
 
 
-def is_named_by_schemas(task: ScanTask) -> bool:
-    """Return whether a file certainly has the column names of a schema in the metadata.
+def are_named_by_schemas(entries: pa.Table) -> Mask:
+    """Return which files certainly have the column names of a schema in the metadata.
 
     In format version 1 writers could keep only the newest schema; files of that version have the
     sequence number 0.
     """
-    return task.data_sequence_number > 0
+    named: Mask = entries["sequence_number"].fill_null(0).to_numpy() > 0
+    return named
 
 
 def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> frozenset[str]:

@@ -8,16 +8,19 @@ Spark's ORC reader does not return row positions, and encrypted files that are n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, tasks_of
 from iceberg_pyspark.planning.scan_tasks import UNKNOWN_SEQUENCE_NUMBER, ScanTask
 from iceberg_pyspark.spark.bridge.features import (
     ANNOTATED_COLUMNS,
@@ -39,12 +42,14 @@ from iceberg_pyspark.spark.native_read.deleted_rows import (
 from iceberg_pyspark.spark.native_read.equality_joins import equality_deletes
 from iceberg_pyspark.spark.native_read.filter_conditions import is_exact
 from iceberg_pyspark.spark.native_read.reader_differences import (
+    Mask,
     OrcFilesRead,
+    are_named_by_schemas,
     files_with_old_dates,
-    is_named_by_schemas,
     misread_files,
 )
-from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
+from iceberg_pyspark.spark.native_read.relation_files import LOCATION
+from iceberg_pyspark.spark.storage.jvm_access import NativeStorage, are_local
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.table_properties import DATA_FORMAT
 from iceberg_pyspark.spec.types import (
@@ -55,7 +60,6 @@ from iceberg_pyspark.spec.types import (
     VariantType,
     walk_fields,
 )
-from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.table.reading.table_scan import TableScan
 
 _MAX_BYTES = 2**48
@@ -65,11 +69,17 @@ DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
 """The deleted rows of a file: the bitmap that the driver read, or where executors read them."""
 
 
+_FileWithDeletes: TypeAlias = tuple[ScanTask, Mask, int]
+"""A file with deletes; if they delete no row, it is plain: its row in a mask of files."""
+
+
 @dataclass(kw_only=True)
 class FileGroups:
-    """The tasks of a scan, grouped by the way in which Spark reads them."""
+    """The files of a scan, grouped by the way in which Spark reads them."""
 
-    plain: list[ScanTask] = field(default_factory=list)
+    plain: list[PlannedFiles] = field(default_factory=list)
+    """Files of one format each, with the column `location` of `RelationFiles`."""
+
     with_positions: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
     with_keys: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
     portable: list[ScanTask] = field(default_factory=list)
@@ -80,43 +90,70 @@ def group_files(
     scan: TableScan,
     storage: NativeStorage,
     columns: ReadColumns,
-    planned_files: Iterable[tuple[PlannedFiles, list[ScanTask]]],
+    groups_of_plan: Iterable[PlannedFiles],
     *,
     marks_deleted: bool,
 ) -> FileGroups:
-    """Return the tasks in groups, and read the deletes that the driver must read.
+    """Return the files in groups, and read the deletes that the driver must read.
 
     `marks_deleted` means that deleted rows stay and are marked in a column, which only the portable
     reader can do.
     """
     groups = FileGroups()
-    with_deletes: list[ScanTask] = []
-    size = 0
-    for files, tasks in planned_files:
-        misread = misread_files(scan.io, files.entries)
-        misread |= files_with_old_dates(files.entries, columns.bounded_dates)
-        for task in tasks:
-            if (
-                task.file_path in misread
-                or storage.location(task.file_path) is None
-                or not columns.can_read(task)
-                or task.residual is not None
-                or (task.key_metadata is not None and not is_local(task.file_path))
-            ):
-                groups.portable.append(task)
-                continue
-            size += task.file_size_in_bytes
-            if size > _MAX_BYTES:
-                groups.portable.append(task)
-            elif not task.deletes:
-                groups.plain.append(task)
-            elif marks_deleted or _has_unknown_sequence_numbers(task):
+    with_deletes: list[_FileWithDeletes] = []
+    plain_files: list[tuple[PlannedFiles, Mask]] = []
+    total = 0.0
+    for files in groups_of_plan:
+        entries = files.entries
+        locations = storage.locations(entries["file_path"])
+        files = replace(files, entries=entries.append_column(LOCATION, locations))
+        native = _is_native(scan, columns, files)
+        totals = total + np.cumsum(np.where(native, entries["file_size_in_bytes"], 0.0))
+        native &= totals <= _MAX_BYTES
+        total = totals[-1] if len(totals) else total
+        has_deletes = np.zeros(len(native), np.bool_)
+        has_deletes[list(files.deletes)] = True
+        groups.portable += _tasks_of(files, ~native)
+        plain = native & ~has_deletes
+        plain_files.append((files, plain))
+        of_both = native & has_deletes
+        for row, task in zip(np.flatnonzero(of_both), _tasks_of(files, of_both), strict=True):
+            if marks_deleted or _has_unknown_sequence_numbers(task):
                 groups.portable.append(task)
             else:
-                with_deletes.append(task)
-    read_by_executors = _read_by_executors(with_deletes, bridge, scan, storage)
+                with_deletes.append((task, plain, int(row)))
+    read_by_executors = _read_by_executors([t for t, _, _ in with_deletes], bridge, scan, storage)
     _group_by_deletes(groups, with_deletes, scan, read_by_executors)
+    for files, plain in plain_files:
+        groups.plain += _of_each_format(files, plain)
     return groups
+
+
+def _of_each_format(files: PlannedFiles, mask: Mask) -> Iterator[PlannedFiles]:
+    formats = files.entries["file_format"]
+    for file_format in pc.unique(formats):
+        of_format = mask & pc.equal(formats, file_format).to_numpy()
+        if of_format.any():
+            yield files.only(of_format)
+
+
+def _is_native(scan: TableScan, columns: ReadColumns, files: PlannedFiles) -> Mask:
+    """Return which files Spark's readers can open, and read correctly apart from deletes."""
+    entries = files.entries
+    native: Mask = columns.can_read(files) & entries[LOCATION].is_valid().to_numpy()
+    native[list(files.residuals)] = False
+    misread = misread_files(scan.io, entries)
+    misread |= files_with_old_dates(entries, columns.bounded_dates)
+    if misread:
+        paths = pa.array(sorted(misread), pa.string())
+        native &= ~pc.is_in(entries["file_path"], value_set=paths).to_numpy()
+    is_open = pc.or_(entries["key_metadata"].is_null(), are_local(entries["file_path"]))
+    native &= is_open.to_numpy()
+    return native
+
+
+def _tasks_of(files: PlannedFiles, mask: Mask) -> list[ScanTask]:
+    return tasks_of(files.only(mask)) if mask.any() else []
 
 
 def _has_unknown_sequence_numbers(task: ScanTask) -> bool:
@@ -129,14 +166,14 @@ def _has_unknown_sequence_numbers(task: ScanTask) -> bool:
 
 def _group_by_deletes(
     groups: FileGroups,
-    tasks: Sequence[ScanTask],
+    files: Sequence[_FileWithDeletes],
     scan: TableScan,
     read_by_executors: Mapping[str, DeletedRows],
 ) -> None:
-    read_here = [t for t in tasks if t.file_path not in read_by_executors]
+    read_here = [t for t, _, _ in files if t.file_path not in read_by_executors]
     bitmaps = read_bitmaps(scan.io, read_here, scan.context.table, scan.context.verify_checksums)
     size = 0
-    for task in tasks:
+    for task, plain, row in files:
         deleted = read_by_executors.get(task.file_path)
         if deleted is None:
             if size <= deleted_rows.MAX_TOTAL_BYTES:
@@ -148,7 +185,7 @@ def _group_by_deletes(
         if equality_deletes(task):
             groups.with_keys.append((task, deleted or BitMap64()))
         elif deleted is None:
-            groups.plain.append(task)
+            plain[row] = True
         else:
             groups.with_positions.append((task, deleted))
 
@@ -233,20 +270,22 @@ class ReadColumns:
             for f in walk_fields(schema.as_struct)
         )
 
-    def can_read(self, task: ScanTask) -> bool:
-        """Return whether Spark's reader reads the rows of a file correctly, apart from deletes."""
-        match task.file_format:
-            case "parquet":
-                return self.of(frozenset()) is not None
-            case "orc":
-                # Spark's ORC reader returns no row positions.
-                if any(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes):
-                    return False
-                constants = constant_ids(self._scan.context.specs[task.spec_id])
-                return (
-                    is_named_by_schemas(task) and self.of(constants, file_format="orc") is not None
-                )
-        return False
+    def can_read(self, files: PlannedFiles) -> Mask:
+        """Return which files Spark's readers read correctly, apart from their deletes."""
+        formats = files.entries["file_format"]
+        readable: Mask = np.zeros(len(formats), np.bool_)
+        if self.of(frozenset()) is not None:
+            readable |= pc.equal(formats, "parquet").to_numpy()
+        of_orc = pc.equal(formats, "orc").to_numpy()
+        if not of_orc.any():
+            return readable
+        constants = constant_ids(self._scan.context.specs[files.spec.spec_id])
+        if self.of(constants, file_format="orc") is not None:
+            # Spark's ORC reader returns no row positions.
+            for row, deletes in files.deletes.items():
+                of_orc[row] &= all(d.content is FileContent.EQUALITY_DELETES for d in deletes)
+            readable |= of_orc & are_named_by_schemas(files.entries)
+        return readable
 
 
 def bounded_dates(scan: TableScan) -> tuple[NestedField, ...]:

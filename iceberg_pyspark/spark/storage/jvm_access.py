@@ -15,6 +15,9 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.redaction import get_logger
 from iceberg_pyspark.spark.bridge.features import (
@@ -43,7 +46,7 @@ from iceberg_pyspark.storage.credentials.table_services import (
     REMOTE_SIGNING_ENABLED,
     is_signed_remotely,
 )
-from iceberg_pyspark.storage.credentials.vended_credentials import properties_at
+from iceberg_pyspark.storage.credentials.vended_credentials import prefix_at, properties_at
 from iceberg_pyspark.storage.files.local import is_local
 from iceberg_pyspark.storage.files.places import REMOTE_SCHEMES
 from iceberg_pyspark.storage.lru_map import LruMap
@@ -89,6 +92,7 @@ class NativeStorage:
         self._local_files = local_files
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
+        self._places: dict[tuple[str, str | None], str | None] = {}
         self._options: dict[str, str] = {}
 
     @cached_property
@@ -100,6 +104,12 @@ class NativeStorage:
         """Hadoop's options for all locations so far."""
         return self._options
 
+    def locations(self, locations: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return what `location` returns for each location, as text or null."""
+        if pc.all(are_local(locations)).as_py() and self._local.keeps(locations):
+            return locations
+        return pa.chunked_array([pa.array(map(self.location, locations.to_pylist()), pa.string())])
+
     def location(self, location: str) -> str | None:
         """Return the location by which the JVM opens a file, or None if the JVM cannot open it."""
         if is_local(location):
@@ -107,16 +117,22 @@ class NativeStorage:
         scheme, separator, rest = location.partition("://")
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
+        # a store and a prefix of vended credentials have the same properties everywhere
+        place = root, prefix_at(location, self._properties)
+        if place not in self._places:
+            self._places[place] = self._jvm_scheme_at(scheme, location, root)
+        jvm_scheme = self._places[place]
+        return None if jvm_scheme is None else f"{jvm_scheme}://{rest}"
+
+    def _jvm_scheme_at(self, scheme: str, location: str, root: str) -> str | None:
         properties = properties_at(location, self._properties)
         if root not in self._roots:
             self._roots[root] = self._jvm_scheme(scheme, location, root, properties), properties
         jvm_scheme, properties_before = self._roots[root]
-        if jvm_scheme is None:
-            return None
-        if properties is not properties_before and properties != properties_before:
+        if jvm_scheme is not None and properties != properties_before:
             _warn_once(f"{_NOT_ALL} {scheme}://: its folders have different ones; {_PYTHON_SERVES}")
             return None
-        return f"{jvm_scheme}://{rest}"
+        return jvm_scheme
 
     def _jvm_scheme(
         self, scheme: str, location: str, root: str, properties: Mapping[str, str]
@@ -221,6 +237,13 @@ def _is_overruled(root: str, options: Mapping[str, str], file_system: JvmFileSys
     names = [n.removeprefix(bucket) for n in file_system.bucket_options if n.startswith(bucket)]
     is_whole = not options.keys().isdisjoint(("fs.s3a.endpoint", "fs.s3a.access.key"))
     return any(is_whole or f"fs.s3a.{name}" in options for name in names)
+
+
+def are_local(locations: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return for each location what `is_local` returns for one."""
+    return pc.or_(
+        pc.starts_with(locations, "/"), pc.starts_with(locations, "file:", ignore_case=True)
+    )
 
 
 def local_location(location: str, files: JvmLocalFiles) -> str | None:

@@ -11,6 +11,7 @@ import functools
 import os
 import posixpath
 import re
+from collections.abc import Sequence
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.files.local import is_local, local_path
@@ -73,6 +74,21 @@ def is_in_store(location: str, store_location: str) -> bool:
     if start and location.startswith(start) and location[len(start) : len(start) + 1] != "/":
         return True
     return store_of(location) == store_of(store_location)
+
+
+def are_in_store(locations: Sequence[str], store_location: str) -> bool:
+    """Return whether all locations are in the store of `store_location`.
+
+    Raises `StorageError` for text that is not a location.
+
+    >>> are_in_store(["s3a://b/x", "s3://b/y"], "s3://b/wh/t"), are_in_store([], "/a")
+    (True, True)
+    """
+    # a fast path, as in `is_in_store`: nearly all locations of a plan begin with the same folders
+    start, shared = _plain_start(store_location), posixpath.commonprefix(locations)
+    if start and shared.startswith(start) and shared[len(start) :][:1] not in ("", "/"):
+        return True
+    return all(is_in_store(location, store_location) for location in locations)
 
 
 def check_scheme(location: str) -> None:

@@ -1,4 +1,3 @@
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
@@ -11,14 +10,11 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 public class IcebergPySizedFile extends PartitionedFile {
   private final String displayPath;
 
-  IcebergPySizedFile(InternalRow constants, Path file, long size, long start, long length,
+  IcebergPySizedFile(InternalRow constants, SparkPath file, long size, long start, long length,
       String[] hosts, scala.collection.immutable.Map metadata) {
-    super(constants, SparkPath.fromPath(IcebergPySizedFiles.withSize(file, size)), start, length,
-        hosts, 0L, size, metadata);
-    String scheme = IcebergPySizedFiles.schemeOfStore(file.toUri().getScheme());
-    displayPath =
-        SparkPath.fromPath(new Path(scheme, file.toUri().getAuthority(), file.toUri().getPath()))
-            .urlEncoded();
+    super(constants, SparkPath.fromUrlString(IcebergPySizedFiles.withSize(file.urlEncoded(), size)),
+        start, length, hosts, 0L, size, metadata);
+    displayPath = IcebergPySizedFiles.inStore(file.urlEncoded());
   }
 
   public String urlEncodedPath() { return displayPath; }

@@ -30,18 +30,18 @@ public class IcebergPySizedFiles extends FileSystem {
     return "s3a".equals(scheme) || scheme.startsWith("s3a-") || scheme.startsWith("gs-")
         || scheme.startsWith("abfs-") || scheme.startsWith("abfss-");
   }
-  /** Return a scheme without the part that stands for a set of options. */
-  static String schemeOfStore(String scheme) {
-    int end = scheme.indexOf('-');
-    return end < 0 ? scheme : scheme.substring(0, end);
+  /** Return a file's URI without the part of the scheme that stands for a set of options. */
+  static String inStore(String file) {
+    int end = file.indexOf("://"), options = file.indexOf('-');
+    return options < 0 || end < options ? file : file.substring(0, options) + file.substring(end);
   }
   /** Return the name of Hadoop's option that has this class as its value. */
   static String option(String scheme) { return "fs." + scheme + SCHEME_END + ".impl"; }
-  /** Return the path of a file with its size. */
-  static Path withSize(Path file, long size) {
-    URI plain = file.toUri();
-    return new Path(
-        plain.getScheme() + SCHEME_END, plain.getAuthority(), SIZE + size + plain.getPath());
+  /** Return the URI of a file with its size. */
+  static String withSize(String file, long size) {
+    int authority = file.indexOf("://"), path = file.indexOf('/', authority + 3);
+    return file.substring(0, authority) + SCHEME_END + file.substring(authority, path) + SIZE + size
+        + file.substring(path);
   }
 
   public void initialize(URI name, Configuration conf) throws IOException {

@@ -12,7 +12,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
-import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -122,7 +122,7 @@ class IcebergPyParquetBatch implements Batch {
     List local = new ArrayList();
     Configuration hadoop = null;
     for (int i = 0; i < out.length; i++) {
-      if (!scan.splits.isLocal(conf, new Path(files.paths[i]).toUri().getScheme())) continue;
+      if (!scan.splits.isLocal(conf, IcebergPySizedSplits.schemeOf(files.paths[i]))) continue;
       if (hadoop == null) hadoop = scan.hadoop();
       local.add(Integer.valueOf(i));
     }
@@ -164,8 +164,7 @@ class IcebergPyParquetBatch implements Batch {
    * within `most` bytes.
    */
   private void addSplits(int file, long size, long most, BlockLocation[] blocks, List splits) {
-    // Hadoop's path knows which characters of a location must be escaped
-    Path path = new Path(files.paths[file]);
+    SparkPath path = IcebergPySizedSplits.pathOf(files.paths[file]);
     long[] offsets = files.splitOffsets[file];
     int next = 1;
     for (long start = 0; start < size;) {
