@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -11,10 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.changes.snapshot_changes import AppendFiles
 from iceberg_pyspark.planning.split_pack import split_file
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.commits.commit_files import commit_action
 from iceberg_pyspark.table.commits.new_data import write_rows
@@ -51,6 +57,24 @@ def sizes(session: IcebergSession) -> list[int]:
     result = [p.stat().st_size for p in folder.rglob("*.parquet")]
     assert len(result) == FILES
     return result
+
+
+def result_of(spark: SparkSession, name: str, method: str, *arguments: str | int) -> str | None:
+    """Return what a static method of a class in the JVM returns as text, None for an error."""
+    gateway: Any = spark.sparkContext._gateway
+    scans = Bridge(spark).scans._scans
+    loaded = scans.getClass().getClassLoader().loadClass(name)
+    (found,) = (m for m in loaded.getDeclaredMethods() if m.getName() == method)
+    found.setAccessible(True)
+    values = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
+    for i, (value, type_) in enumerate(zip(arguments, found.getParameterTypes(), strict=True)):
+        is_long = type_.getName() == "long"
+        values[i] = gateway.jvm.java.lang.Long.valueOf(str(value)) if is_long else value
+    try:
+        result = found.invoke(None, values)
+    except (Py4JJavaError, PySparkException):
+        return None
+    return result if isinstance(result, str) else str(result.urlEncoded())
 
 
 def pieces(frame: DataFrame) -> list[list[Any]]:
@@ -289,3 +313,42 @@ def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
     say(session, settings, {"spark.sql.iceberg.locality.enabled": "true"})
     assert hosts(read(session)) == {"localhost"}
     assert hosts(read(session, locality="false")) == set()
+
+
+STARTS = (
+    "",
+    "file:",
+    "file://",
+    "s3a://b",
+    "s3a-1f://b",
+    "abfss://c@a.b.net",
+    "hdfs://nn:8020",
+    "s3a:",
+)
+NAMES = st.text(alphabet="aZ0_-=:@./ %+?#&\u00e9\\", max_size=5) | st.sampled_from(
+    [".", "..", ".a"]
+)
+
+
+@given(st.sampled_from(STARTS), st.lists(NAMES, max_size=4), st.booleans())
+def test_the_path_of_a_location_is_hadoops(
+    spark: SparkSession, start: str, names: list[str], ends: bool
+) -> None:
+    """Most locations become paths without Hadoop, which escapes what a URI must not have."""
+    location = "/".join([start, *names]) + "/" * ends
+    gateway: Any = spark.sparkContext._gateway
+    jvm, paths = gateway.jvm, spark.sparkContext._gateway.jvm.org.apache.spark.paths.SparkPath
+    try:
+        expected = paths.fromPath(jvm.org.apache.hadoop.fs.Path(location)).urlEncoded()
+    except (Py4JJavaError, PySparkException):
+        expected = None
+    assert result_of(spark, "IcebergPySizedSplits", "pathOf", location) == expected
+    if expected is None or not re.match("s3a[^/]*://b/.", expected):
+        return
+    uri = jvm.org.apache.hadoop.fs.Path(location).toUri()
+    with_size = jvm.org.apache.hadoop.fs.Path("s3a-x-sized", "b", f"/size=9{uri.getPath()}")
+    of_options = expected.replace(f"{uri.getScheme()}:", "s3a-x:", 1)
+    sized = result_of(spark, "IcebergPySizedFiles", "withSize", of_options, 9)
+    assert sized == paths.fromPath(with_size).urlEncoded()
+    in_store = expected.replace(f"{uri.getScheme()}:", "s3a:", 1)
+    assert result_of(spark, "IcebergPySizedFiles", "inStore", expected) == in_store
