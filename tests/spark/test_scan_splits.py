@@ -337,7 +337,7 @@ def test_the_path_of_a_location_is_hadoops(
     """Most locations become paths without Hadoop, which escapes what a URI must not have."""
     location = "/".join([start, *names]) + "/" * ends
     gateway: Any = spark.sparkContext._gateway
-    jvm, paths = gateway.jvm, spark.sparkContext._gateway.jvm.org.apache.spark.paths.SparkPath
+    jvm, paths = gateway.jvm, gateway.jvm.org.apache.spark.paths.SparkPath
     try:
         expected = paths.fromPath(jvm.org.apache.hadoop.fs.Path(location)).urlEncoded()
     except (Py4JJavaError, PySparkException):

@@ -23,7 +23,12 @@ from iceberg_pyspark.spark.bridge import (
 from iceberg_pyspark.spark.bridge import java_classes as jvm_sessions
 from iceberg_pyspark.spark.bridge.protocol import write_messages as statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
-from iceberg_pyspark.spark.native_read import equality_joins, native_scan, relations
+from iceberg_pyspark.spark.native_read import (
+    equality_joins,
+    native_scan,
+    relation_files,
+    relations,
+)
 from iceberg_pyspark.spark.options.option_values import _SESSION
 from iceberg_pyspark.spark.row_level import change_frame, merge
 from iceberg_pyspark.spark.write import distribution
@@ -93,7 +98,7 @@ def test_settings_of_locations() -> None:
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs|longLists)\("(\w+)"\)', source)
-    assert read == [relations.LOCATION, relations.FILE_SIZE, relations.SPLIT_OFFSETS]
+    assert read == [relation_files.LOCATION, relations.FILE_SIZE, relation_files.SPLIT_OFFSETS]
 
 
 def test_a_relation_of_files() -> None:
