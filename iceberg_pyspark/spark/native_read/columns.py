@@ -35,7 +35,7 @@ from iceberg_pyspark.spark.native_read.reader_differences import (
     why_not_by_name,
 )
 from iceberg_pyspark.spark.rows.nanosecond_types import nanos_spark_type
-from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
+from iceberg_pyspark.spark.rows.spark_types import to_spark_type
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
@@ -384,8 +384,7 @@ def _read_type(type_: types.Type, path: str) -> spark_types.DataType:
                 _read_type(type_.value_type, path),
                 not type_.value_required,
             )
-    leaf = Schema(fields=(types.NestedField(field_id=1, name=path, type=type_),))
-    return to_spark_schema(leaf).fields[0].dataType
+    return to_spark_type(type_, path)
 
 
 def sql_literal(type_: types.Type, value: Any) -> str:

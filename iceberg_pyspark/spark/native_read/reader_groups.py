@@ -274,13 +274,11 @@ class ReadColumns:
         """Return which files Spark's readers read correctly, apart from their deletes."""
         formats = files.entries["file_format"]
         readable: Mask = np.zeros(len(formats), np.bool_)
-        if self.of(frozenset()) is not None:
+        constants = constant_ids(self._scan.context.specs[files.spec.spec_id])
+        if self.of(constants) is not None:
             readable |= pc.equal(formats, "parquet").to_numpy()
         of_orc = pc.equal(formats, "orc").to_numpy()
-        if not of_orc.any():
-            return readable
-        constants = constant_ids(self._scan.context.specs[files.spec.spec_id])
-        if self.of(constants, file_format="orc") is not None:
+        if of_orc.any() and self.of(constants, file_format="orc") is not None:
             # Spark's ORC reader returns no row positions.
             for row, deletes in files.deletes.items():
                 of_orc[row] &= all(d.content is FileContent.EQUALITY_DELETES for d in deletes)

@@ -5,12 +5,14 @@ The names and forms are the same as those of Iceberg's own catalog.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
 from iceberg_pyspark.spark.native_read.file_layout import grouping_fields
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
-from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema, shows_nanos
+from iceberg_pyspark.spark.rows.spark_types import shows_nanos
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -37,18 +39,21 @@ def relation_definition(
     *,
     snapshot_id: int | None,
     schema: Schema,
+    shown: Callable[[bool], spark_types.StructType],
     size_in_bytes: int | None,
 ) -> TableDefinition:
-    """Return the definition of a table for its scans; a `size_in_bytes` of None means unknown."""
+    """Return the definition of a table for its scans.
+
+    `shown` returns the schema that Spark is shown, with or without timestamps in nanoseconds. A
+    `size_in_bytes` of None means unknown.
+    """
     return TableDefinition(
         handle=handle,
         name=name,
         id=metadata.table_uuid,
         version=str(snapshot_id),
-        schema=shown_spark_schema(schema).json(),
-        nanos_schema=(
-            shown_spark_schema(schema, nanos=True).json() if shows_nanos(schema) else None
-        ),
+        schema=shown(False).json(),
+        nanos_schema=shown(True).json() if shows_nanos(schema) else None,
         size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
         grouping=_spark_grouping(metadata, schema),
         filter_columns=tuple(f.name for f in columns_for_skipping(metadata)),

@@ -28,6 +28,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanTask, by_path
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.native_read.filter_conditions import columns_for_skipping
 from iceberg_pyspark.spark.native_read.scan_definition import UNKNOWN_TOTAL, relation_definition
+from iceberg_pyspark.spark.rows.spark_types import shown_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads, predicate_of
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
 from iceberg_pyspark.spec.metadata_columns import FILE, POS, lineage_columns
@@ -259,6 +260,7 @@ class Target:
             self.metadata,
             snapshot_id=self.snapshot_id,
             schema=row_schema,
+            shown=lambda nanos: shown_spark_schema(row_schema, nanos=nanos),
             size_in_bytes=self.size_in_bytes,
         )
         splits = {k: v for k, v in self.metadata.properties.items() if k.startswith("read.split.")}

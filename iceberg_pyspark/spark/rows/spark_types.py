@@ -119,7 +119,7 @@ def _shown_field(f: ice.NestedField, nanos: bool) -> ice.NestedField:
         doc = f"{f.type}, as WKB"
     if doc is None and isinstance(f.type, ice.PrimitiveType) and type_ is not f.type:
         doc = f"{f.type}, for which Spark has no type here: not to be selected"
-    return replace(f, type=type_, doc=doc)
+    return f if type_ is f.type and doc is f.doc else replace(f, type=type_, doc=doc)
 
 
 def _shown_type(type_: ice.Type, nanos: bool) -> ice.Type:
@@ -136,7 +136,7 @@ def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructT
         [
             spark_types.StructField(
                 f.name,
-                _to_spark_type(f.type, prefix + f.name),
+                to_spark_type(f.type, prefix + f.name),
                 nullable=f.optional,
                 metadata={"comment": f.doc} if f.doc else None,
             )
@@ -145,7 +145,8 @@ def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructT
     )
 
 
-def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
+def to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
+    """Return the Spark type of an Iceberg type; `path` names the column in an error."""
     match type_:
         case ice.DecimalType(precision=precision, scale=scale):
             return spark_types.DecimalType(precision, scale)
@@ -155,12 +156,12 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
             return _to_spark_struct(type_, f"{path}.")
         case ice.ListType():
             return spark_types.ArrayType(
-                _to_spark_type(type_.element_type, f"{path}.element"), not type_.element_required
+                to_spark_type(type_.element_type, f"{path}.element"), not type_.element_required
             )
         case ice.MapType():
             return spark_types.MapType(
-                _to_spark_type(type_.key_type, f"{path}.key"),
-                _to_spark_type(type_.value_type, f"{path}.value"),
+                to_spark_type(type_.key_type, f"{path}.key"),
+                to_spark_type(type_.value_type, f"{path}.value"),
                 not type_.value_required,
             )
         case ice.TimestampNsType() | ice.TimestamptzNsType():
@@ -295,7 +296,11 @@ def _project_struct(
         type_ = _project_type(field.type, want.dataType, f"{prefix}{field.name}")
         _check_nulls(field.optional, want.nullable, f"{prefix}{want.name}")
         # Spark compares the names as they are written in its schema.
-        fields.append(replace(field, name=want.name, type=type_, required=not want.nullable))
+        as_wanted = (want.name, type_, not want.nullable)
+        if as_wanted != (field.name, field.type, field.required):
+            name, type_, required = as_wanted
+            field = replace(field, name=name, type=type_, required=required)
+        fields.append(field)
     return ice.StructType(tuple(fields))
 
 
@@ -328,7 +333,7 @@ def _project_type(type_: ice.Type, required: spark_types.DataType, path: str) ->
                 value_type=_project_type(type_.value_type, required.valueType, f"{path}.value"),
                 value_required=not required.valueContainsNull,
             )
-    has = _to_spark_type(type_, path)
+    has = to_spark_type(type_, path)
     if nanos_type_of(has) is not None and isinstance(required, spark_types.BinaryType):
         # as the catalog shows the column where Spark's setting is off
         raise _no_type(type_, path)
@@ -355,13 +360,10 @@ def project_with_hidden_columns(
 ) -> Schema:
     """Return the columns that Spark requires, including hidden columns, in Spark's order."""
     partition = partition_of(metadata)
-    fields: list[ice.NestedField] = []
-    for f in required_schema.fields:
-        columns = schema
-        if schema.as_struct.field_named(f.name) is None:
-            metadata_column = PLAIN_METADATA_COLUMNS.get(f.name)
-            if partition is not None and f.name == partition.name:
-                metadata_column = partition
-            columns = schema if metadata_column is None else Schema(fields=(metadata_column,))
-        fields.extend(project_like(columns, spark_types.StructType([f])).fields)
-    return Schema(fields=tuple(fields), schema_id=schema.schema_id)
+    hidden = PLAIN_METADATA_COLUMNS
+    if partition is not None:
+        hidden = {**hidden, partition.name: partition}
+    names = {f.name for f in required_schema.fields} - {f.name for f in schema.fields}
+    needed = tuple(column for name, column in hidden.items() if name in names)
+    columns = Schema(fields=(*schema.fields, *needed), schema_id=schema.schema_id)
+    return project_like(columns, required_schema)

@@ -110,6 +110,7 @@ from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.table_properties import CHARACTER_TYPE, WAP_ENABLED
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.storage.lru_map import LruMap
 from iceberg_pyspark.table.change_feed.changelog_range import (
     ChangelogRange,
     feed_of,
@@ -137,6 +138,7 @@ class CatalogCallbacks:
         self._catalogs: dict[str, Catalog] = {}
         self.staged_tables = StagedTables()
         self.states = TableStates(self.catalog)
+        self._definitions: LruMap[str, tuple[TableMetadata, TableDefinition]] = LruMap(64)
 
     def open(self, request: CatalogOpen) -> CatalogHandle:
         """Open a catalog."""
@@ -244,8 +246,14 @@ class CatalogCallbacks:
         )
 
     def _definition(self, state: TableState) -> TableDefinition:
-        name = self.catalog(state.catalog).name
-        return table_definition(self.states.cache(state), name, state)
+        handle, metadata = self.states.cache(state), state.loaded_table.metadata
+        known = self._definitions.get(handle)
+        # in a table made again, a metadata file may have the name of another one
+        if known is not None and known[0] is metadata:
+            return known[1]
+        definition = table_definition(handle, self.catalog(state.catalog).name, state)
+        self._definitions.put(handle, (metadata, definition))
+        return definition
 
     def state(self, handle: str) -> TableState:
         """Return the state that a query refers to."""

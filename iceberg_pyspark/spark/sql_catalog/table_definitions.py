@@ -6,6 +6,7 @@ The names and values are those of Iceberg's own catalog.
 from __future__ import annotations
 
 import msgspec
+from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.spark.bridge.protocol.table_messages import PartitionTransform, TableDefinition
@@ -18,7 +19,6 @@ from iceberg_pyspark.spark.native_read.scan_definition import (
 from iceberg_pyspark.spark.rows.spark_types import (
     hidden_columns,
     shown_spark_schema,
-    shows_nanos,
     to_spark_schema,
 )
 from iceberg_pyspark.spark.sql_catalog.character_types import with_character_types
@@ -71,24 +71,23 @@ def definition_of_snapshot(
 ) -> TableDefinition:
     """Return the definition of a table at a snapshot."""
     metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
+    schema = selected_snapshot.schema
+
+    def shown(nanos: bool) -> spark_types.StructType:
+        struct = with_shown_defaults(shown_spark_schema(schema, nanos=nanos), schema)
+        return with_character_types(struct, schema, metadata.properties)
+
     definition = relation_definition(
         handle,
         f"{catalog}.{loaded_table.identifier}",
         metadata,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
-        schema=selected_snapshot.schema,
+        schema=schema,
+        shown=shown,
         size_in_bytes=_total(selected_snapshot, "files-size"),
     )
-    schema = selected_snapshot.schema
-
-    def shown(nanos: bool) -> str:
-        struct = with_shown_defaults(shown_spark_schema(schema, nanos=nanos), schema)
-        return with_character_types(struct, schema, metadata.properties).json()
-
     return msgspec.structs.replace(
         definition,
-        schema=shown(nanos=False),
-        nanos_schema=shown(nanos=True) if shows_nanos(schema) else None,
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
