@@ -13,6 +13,7 @@ import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
+from iceberg_pyspark.spark.data_source import metadata_tables
 from iceberg_pyspark.spark.native_read import deleted_rows
 from iceberg_pyspark.spark.requests.handlers import HANDLERS
 from iceberg_pyspark.spark.session import IcebergSession
@@ -699,3 +700,20 @@ def test_spark_looks_for_no_nulls_where_no_row_has_one(session: IcebergSession) 
     )
     assert scanned_as_nullable(ours) == [True]
     assert ours.collect() == [(1, 5)]
+
+
+@pytest.mark.parametrize("name", ["files", "all_entries", "manifests", "partitions"])
+def test_few_manifests_are_read_by_the_driver_and_many_by_tasks(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    spark, query = session.spark, f"select * from planned.db.shown.{name}"
+    spark.sql(
+        "create or replace table planned.db.shown using iceberg partitioned by (g) "
+        "as select * from plain"
+    )
+    few = spark.sql(query)
+    assert "MapInArrow" not in plan_of(few)
+    monkeypatch.setattr(metadata_tables, "_MAX_MANIFESTS_HERE", 0)
+    many = spark.sql(query)
+    assert "MapInArrow" in plan_of(many)
+    assert sorted(few.collect(), key=repr) == sorted(many.collect(), key=repr) != []
