@@ -79,7 +79,7 @@ if __name__ == "__main__":
     from iceberg_pyspark.spark.portable import portable_run
     from iceberg_pyspark.spark.portable.format_table import FormatTable
     from iceberg_pyspark.spark.requests import write_requests
-    from iceberg_pyspark.spark.row_level import execution
+    from iceberg_pyspark.spark.row_level import execution, stream_upserts
     from iceberg_pyspark.spark.spark_table import portable_table
     from iceberg_pyspark.spark.write import command
     from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
@@ -133,7 +133,7 @@ if __name__ == "__main__":
             dying(portable_run, "counts_in", after=False, call=call)
         case "before log":
             dying(write_requests, "write_epoch", after=True)
-            dying(write_requests, "upsert_epoch", after=True)
+            dying(stream_upserts, "upsert_epoch", after=True)
     stream = spark.readStream.schema("id long, v long").option("maxFilesPerTrigger", 1)
     rows = stream.parquet(str(source))
     if point in ("executor", "worker"):
