@@ -203,3 +203,22 @@ def test_long_answers_of_the_jvm_do_not_wait_for_confirmation(session: IcebergSe
 
     with ThreadPoolExecutor(1) as other:
         assert list(other.map(newest_does_not_wait, [0])) == [True]
+
+
+@pytest.mark.parametrize(
+    ("query", "needs_none"),
+    [
+        ("select 1 id, 'a' v", True),
+        ("select id + 1 id from values (1), (2) as s(id) where id > 1", True),
+        ("select rand() id", False),
+        ("select current_timestamp() t", False),
+        ("select id from values (1), (2) as s(id) where id in (select 1)", False),
+        ("select explode(array(1, 2)) id", False),
+        ("select id from range(3)", False),
+    ],
+)
+def test_rows_that_the_plan_has_are_not_cached(
+    session: IcebergSession, query: str, needs_none: bool
+) -> None:
+    joins = Bridge(session.spark).joins
+    assert joins.needs_no_cache(session.spark.sql(query)) is needs_none

@@ -158,9 +158,9 @@ class Joins:
         """Return whether a frame gives the same rows each time, and Spark estimates it as small."""
         return bool(self._joins.fits(frame._jdf, max_bytes))
 
-    def is_columnar_scan(self, frame: DataFrame) -> bool:
-        """Return whether a frame reads columns of files, and gives the same rows each time."""
-        return bool(self._joins.isColumnarScan(frame._jdf))
+    def needs_no_cache(self, frame: DataFrame) -> bool:
+        """Return whether reading a frame twice gives the same rows and is cheaper than a cache."""
+        return bool(self._joins.needsNoCache(frame._jdf))
 
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column

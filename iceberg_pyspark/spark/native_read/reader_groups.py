@@ -70,7 +70,7 @@ DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
 
 
 _FileWithDeletes: TypeAlias = tuple[ScanTask, Mask, int]
-"""A file with deletes; if they delete no row, it is plain: its row in a mask of files."""
+"""A file with deletes, and its place in a mask of the plain files of its manifest."""
 
 
 @dataclass(kw_only=True)
@@ -116,8 +116,8 @@ def group_files(
         groups.portable += _tasks_of(files, ~native)
         plain = native & ~has_deletes
         plain_files.append((files, plain))
-        of_both = native & has_deletes
-        for row, task in zip(np.flatnonzero(of_both), _tasks_of(files, of_both), strict=True):
+        changed = native & has_deletes
+        for row, task in zip(np.flatnonzero(changed), _tasks_of(files, changed), strict=True):
             if marks_deleted or _has_unknown_sequence_numbers(task):
                 groups.portable.append(task)
             else:

@@ -179,8 +179,8 @@ class _Run:
         if selection is not None and not selection.partial:
             return self._commit(target, TouchedRows())
         source = self.operation.source if mode == "copy-on-write" else None
-        if source is not None and target.session.bridge.joins.is_columnar_scan(source):
-            # Such a source is not cached: to find files, only the columns of keys are read.
+        if source is not None and target.session.bridge.joins.needs_no_cache(source):
+            # To find files, only the columns of keys are read.
             source = None
         with _cache(source):
             rewritten_paths: frozenset[str] | None = None

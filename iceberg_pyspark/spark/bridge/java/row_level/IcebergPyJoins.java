@@ -214,12 +214,12 @@ public class IcebergPyJoins {
     return true;
   }
   /**
-   * Return whether a DataFrame reads columns of files and returns the same rows each time, so that
-   * reading it twice takes less than caching it. It calls no function of a user, which may take
-   * long. A cache would also hide the groups of the files of a table, and sizes of columns, by
-   * which Spark chooses joins.
+   * Return whether a DataFrame reads columns of files, or rows that its plan has, and returns the
+   * same rows each time, so that reading it twice takes less than caching it. It calls no function
+   * of a user, which may take long. A cache would also hide the groups of the files of a table, and
+   * sizes of columns, by which Spark chooses joins.
    */
-  public boolean isColumnarScan(Object frame) {
+  public boolean needsNoCache(Object frame) {
     LogicalPlan plan = IcebergPyFrames.plan(frame);
     while (plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias
         || plan instanceof View) {
@@ -232,7 +232,8 @@ public class IcebergPyJoins {
       return (format instanceof ParquetFileFormat || format instanceof OrcFileFormat)
           && fits(frame, Long.MAX_VALUE);
     }
-    return (plan instanceof DataSourceV2ScanRelation
+    return (plan instanceof OneRowRelation || plan instanceof LocalRelation
+               || plan instanceof DataSourceV2ScanRelation
                || plan instanceof DataSourceV2Relation
                    && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable)
         && fits(frame, Long.MAX_VALUE);
