@@ -1,7 +1,7 @@
 """The data files of a relation, as columns.
 
-Files without deletes come as they are in the columns of the entries: an object for each file took
-half of the Python time of a plan of 100,000 files.
+Files without deletes come as they are in the columns of the entries: objects for the files, and
+loops over them, took two thirds of Python's time in a plan of 100,000 files.
 """
 
 from __future__ import annotations
