@@ -330,12 +330,13 @@ NAMES = st.text(alphabet="aZ0_-=:@./ %+?#&\u00e9\\", max_size=5) | st.sampled_fr
 )
 
 
-@given(st.sampled_from(STARTS), st.lists(NAMES, max_size=4), st.booleans())
+@given(st.sampled_from(STARTS), st.lists(NAMES, max_size=4), st.booleans(), st.booleans())
 def test_the_path_of_a_location_is_hadoops(
-    spark: SparkSession, start: str, names: list[str], ends: bool
+    spark: SparkSession, start: str, names: list[str], ends: bool, relative: bool
 ) -> None:
     """Most locations become paths without Hadoop, which escapes what a URI must not have."""
     location = "/".join([start, *names]) + "/" * ends
+    location = location.replace(":/", ":", 1) if relative else location
     gateway: Any = spark.sparkContext._gateway
     jvm, paths = gateway.jvm, gateway.jvm.org.apache.spark.paths.SparkPath
     try:

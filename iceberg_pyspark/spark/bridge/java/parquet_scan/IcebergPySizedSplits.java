@@ -71,7 +71,10 @@ class IcebergPySizedSplits {
   private static boolean isPlain(String location) {
     String scheme = schemeOf(location);
     int start = scheme == null ? 0 : scheme.length() + 1;
-    if (scheme != null && location.startsWith("//", start)) start += 2;
+    if (scheme != null && location.startsWith("//", start))
+      start += 2;
+    else if (!location.startsWith("/", start))
+      return false;
     for (int i = start; i < location.length(); i++) {
       char c = location.charAt(i);
       if (c < PLAIN.length && PLAIN[c]) continue;
