@@ -58,12 +58,14 @@ from iceberg_pyspark.spark.native_read.reader_groups import (
     bounded_dates,
     group_files,
 )
-from iceberg_pyspark.spark.native_read.relation_files import (
+from iceberg_pyspark.spark.native_read.relations import (
+    ORDINAL,
     RelationFiles,
+    Relations,
     SplitOffsets,
     format_of,
+    row_count,
 )
-from iceberg_pyspark.spark.native_read.relations import ORDINAL, Relations, row_count
 from iceberg_pyspark.spark.native_read.scan_request import (
     ScanRequest,
     never_null,

@@ -48,7 +48,7 @@ from iceberg_pyspark.spark.native_read.reader_differences import (
     files_with_old_dates,
     misread_files,
 )
-from iceberg_pyspark.spark.native_read.relation_files import LOCATION
+from iceberg_pyspark.spark.native_read.relations import LOCATION
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage, are_local
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.table_properties import DATA_FORMAT

@@ -26,7 +26,6 @@ from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import (
     equality_joins,
     native_scan,
-    relation_files,
     relations,
 )
 from iceberg_pyspark.spark.options.option_values import _SESSION
@@ -98,7 +97,7 @@ def test_settings_of_locations() -> None:
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs|longLists)\("(\w+)"\)', source)
-    assert read == [relation_files.LOCATION, relations.FILE_SIZE, relation_files.SPLIT_OFFSETS]
+    assert read == [relations.LOCATION, relations.FILE_SIZE, relations.SPLIT_OFFSETS]
 
 
 def test_a_relation_of_files() -> None:

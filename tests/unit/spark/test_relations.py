@@ -27,16 +27,14 @@ from iceberg_pyspark.spark.native_read.columns import (
     ConstantColumn,
 )
 from iceberg_pyspark.spark.native_read.equality_joins import PARTITION_ORDINAL, PartitionOrdinals
-from iceberg_pyspark.spark.native_read.relation_files import (
-    LOCATION,
-    RelationFiles,
-    SplitOffsets,
-    usable_offsets,
-)
 from iceberg_pyspark.spark.native_read.relations import (
+    LOCATION,
     ORDINAL,
     FileFacts,
+    RelationFiles,
+    SplitOffsets,
     files_table,
+    usable_offsets,
 )
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
