@@ -150,10 +150,11 @@ class WideTable:
 
 
 @pytest.fixture(scope="module")
-def wide(oracle: Oracle) -> WideTable:
+def wide(oracle: Oracle, request: pytest.FixtureRequest) -> WideTable:
     name = create_table(oracle, 2)
-    columns = COLUMNS if EVERY_READ else ALWAYS
-    filters = [text for column in columns for text in filters_on(column)]
+    tests = (item for item in request.session.items if item.parent is request.node)
+    selected = {test.callspec.params.get("column") for test in tests if hasattr(test, "callspec")}
+    filters = [text for column in COLUMNS if column in selected for text in filters_on(column)]
     return WideTable(name, our_table(oracle, name), rows_selected(oracle, name, filters))
 
 
