@@ -61,6 +61,7 @@ from iceberg_pyspark.table.commits.pending_changes import (
 )
 from iceberg_pyspark.table.maintenance.table_maintenance import TableMaintenance
 from iceberg_pyspark.table.progress import Progress, no_progress
+from iceberg_pyspark.table.row_level.keyed_merge import check_upsert_columns
 from iceberg_pyspark.table.row_level.touched_rows import RowChanges
 from iceberg_pyspark.table.table import Table
 
@@ -240,10 +241,14 @@ class SparkTable(Table):
         """Update the rows that have the keys of a row of the source, and insert the others.
 
         Columns are matched by name. A null in a key equals nothing. Raises `InvalidRequestError` if
-        two rows of the source have the keys of one row of the table.
+        two rows of the source have the keys of one row of the table, or the source has a column
+        that the table does not have.
         """
         if not keys:
             raise InvalidRequestError("upsert: keys: name at least one column")
+        check_upsert_columns(
+            source.columns, self.name, self.schema, case_sensitive=self.case_sensitive
+        )
         condition = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys)
         merge = self.merge_into(
             source.alias(SOURCE_ALIAS),

@@ -173,6 +173,8 @@ def test_rows_are_changed_by_the_format(lake: IcebergSession, version: str, mode
     assert rows_of(lake, name) == expected
     with pytest.raises(InvalidRequestError, match="several rows of the source match one row"):
         table.upsert(source.union(source), ["id"])
+    with pytest.raises(InvalidRequestError, match="the table has no column w: drop it"):
+        table.upsert(source.withColumnRenamed("v", "w"), ["id"])
     assert rows_of(lake, name) == expected
     assert table.to_df(columns=["v"], filter="id = 9").collect() == [("n",)]
 

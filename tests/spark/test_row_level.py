@@ -364,6 +364,9 @@ def test_an_upsert_without_spark_matches_keys_as_a_merge_does(session: IcebergSe
     assert (actual.updated, actual.inserted) == (expected.updated, expected.inserted) == (2, 2)
     read = [sorted(map(str, spark.table(t.name).collect())) for t in tables]
     assert read[0] == read[1]
+    assert upserted.upsert(of_spark.toDF("K", "S"), ["k"]).updated == 3
+    with pytest.raises(InvalidRequestError, match="the table has no column t: drop it"):
+        upserted.upsert(of_spark.toDF("k", "t"), ["k"])
 
 
 @pytest.mark.nightly

@@ -137,13 +137,7 @@ def upsert_of(
     """
     source = KeptRows(rows, to_arrow_schema(schema))
     by_key = merge_keys(keys, table, schema)
-    names = {f.name for f in schema.fields}
-    unknown = [name for name in source.schema.names if name not in names]
-    if unknown:
-        raise InvalidRequestError(
-            f"upsert into {table}: the table has no column {', '.join(unknown)}: drop it from the "
-            "rows, or add it to the table first"
-        )
+    check_upsert_columns(source.schema.names, table, schema)
     return KeyedMerge(
         source=source,
         keys=by_key,
@@ -151,6 +145,20 @@ def upsert_of(
         not_matched=(MergeClause(op=Op.INSERT),),
         keys_are_unique=True,
     )
+
+
+def check_upsert_columns(
+    names: Sequence[str], table: str, schema: Schema, *, case_sensitive: bool = True
+) -> None:
+    """Raise `InvalidRequestError` for a name that the table does not have."""
+    folded = str if case_sensitive else str.lower
+    columns = {folded(f.name) for f in schema.fields}
+    unknown = [name for name in names if folded(name) not in columns]
+    if unknown:
+        raise InvalidRequestError(
+            f"upsert into {table}: the table has no column {', '.join(unknown)}: drop it from the "
+            "rows, or add it to the table first"
+        )
 
 
 class _Merge:
