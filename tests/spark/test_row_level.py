@@ -402,30 +402,43 @@ def test_whole_files_go_without_being_read(
     assert len(job.targets) == 1
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@cases(
+    "version, mode, source, inserted",
+    fast=[(2, "copy-on-write", "select cast(102 as int) id, 'new' s", 0)],
+    nightly=[
+        (2, "merge-on-read", "select cast(102 as int) id, 'new' s", 0),
+        (3, "merge-on-read", "select id, 'new' s from values (101L), (102L) as v(id)", 1),
+        (3, "copy-on-write", "select id, 'new' s from values (101L), (102L) as v(id)", 1),
+    ],
+)
 def test_a_merge_reads_what_its_source_can_meet(
     session: IcebergSession,
     table: Callable[..., SparkTable],
     monkeypatch: pytest.MonkeyPatch,
+    version: int,
     mode: str,
+    source: str,
+    inserted: int,
 ) -> None:
-    t = table(mode=mode)
+    t = table(version, mode)
     t.append(rows(100, 102))
     monkeypatch.setattr(key_range, "MIN_TABLE_BYTES", 0)
     job = Interrupted(monkeypatch, nothing)
-    source = session.spark.sql("select id, 'new' s from values (101L), (102L) as v(id)")
     done = (
-        t.merge_into(source, "t.id = s.id")
+        t.merge_into(session.spark.sql(source), "t.id = s.id")
         .whenMatched()
         .update({"s": "s.s"})
         .whenNotMatched()
         .insert({"id": "id", "g": "1", "s": "s"})
         .merge()
     )
-    assert (done.updated, done.inserted) == (1, 1)
-    assert [len(list(s.plan_files())) for s in job.targets[0].reads._reads[-1].scans] == [1]
-    assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
+    assert (done.updated, done.inserted) == (1, inserted)
+    reads = job.targets[0].reads._reads
+    assert [[len(list(s.plan_files())) for s in read.scans] for read in reads] == [[1]] * len(reads)
+    assert contents(t) == {
+        **{i: str(i) for i in (*IDS, 100)},
+        **dict.fromkeys([102, 101][: 1 + inserted], "new"),
+    }
 
 
 @pytest.mark.nightly

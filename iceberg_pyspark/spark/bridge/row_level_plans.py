@@ -162,6 +162,10 @@ class Joins:
         """Return whether reading a frame twice gives the same rows and is cheaper than a cache."""
         return bool(self._joins.needsNoCache(frame._jdf))
 
+    def is_literal_row(self, frame: DataFrame) -> bool:
+        """Return whether a frame is a row of literals, which Spark writes into conditions."""
+        return bool(self._joins.isLiteralRow(frame._jdf))
+
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column
     ) -> list[Equality]:

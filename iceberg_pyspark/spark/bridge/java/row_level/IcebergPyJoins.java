@@ -238,6 +238,17 @@ public class IcebergPyJoins {
                    && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable)
         && fits(frame, Long.MAX_VALUE);
   }
+  /** Return whether a DataFrame is a row of literals, which Spark writes into conditions. */
+  public boolean isLiteralRow(Object frame) {
+    LogicalPlan plan =
+        ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
+    if (!(plan instanceof Project) || !(plan.children().head() instanceof OneRowRelation))
+      return false;
+    scala.collection.Iterator it = plan.expressions().iterator();
+    while (it.hasNext())
+      if (!((Expression) ((Expression) it.next()).children().head()).foldable()) return false;
+    return true;
+  }
   /** Return whether one of the expressions calls a user's function or has a subquery. */
   private static boolean callsOthers(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();
