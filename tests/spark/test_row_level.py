@@ -765,3 +765,14 @@ def test_rows_of_a_table_recreated_meanwhile_stay(
         with pytest.raises(TableRecreatedError, match="load the table again"):
             change()
     assert contents(session.table(t.name)) == {1: "1"}
+
+
+def test_a_change_reads_what_a_literal_in_its_subquery_can_meet(
+    table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = table()
+    t.append(rows(100, 102))
+    monkeypatch.setattr(key_range, "MIN_TABLE_BYTES", 0)
+    job = Interrupted(monkeypatch, nothing)
+    assert t.delete("id in (select 102)").deleted == 1
+    assert [len(list(s.plan_files())) for s in job.targets[0].reads._reads[-1].scans] == [1]

@@ -87,8 +87,6 @@ def prune_by_key_range(
         keys = [k for k in keys if k.name in target.partition_columns]
     if not keys or target.file_count < 2 or not bridge.joins.is_cheap(source, MAX_SOURCE_BYTES):
         return rows
-    if bridge.joins.is_literal_row(source):
-        return rows  # Spark limits them itself
 
     def has_few_values(key: Key) -> bool:
         return key.name in target.partition_columns and (

@@ -9,7 +9,7 @@ conditions and values the table is `t` and the source is `s`, or the source's ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
@@ -31,6 +31,7 @@ from iceberg_pyspark.spark.row_level.change_frame import (
     parse_assignments,
 )
 from iceberg_pyspark.spark.row_level.key_range import (
+    Key,
     Source,
     keys_of,
     prune_by_key_range,
@@ -142,8 +143,7 @@ class Merge:
         if not self.not_matched_by_source_clauses:
             if not self.matched_clauses:
                 return None
-            keys = keys_of(target, rows, self.source, self.condition)
-            rows = prune_by_key_range(target, rows, self.source, keys)
+            rows, _ = self._prune(target, rows)
             return rows.join(self.source, self.condition, "left_semi")
         bridge = target.session.bridge
         by_source = [
@@ -155,13 +155,20 @@ class Merge:
         conditions.append(sql.col(_FROM_SOURCE).isNotNull())
         return join.where(reduce(lambda a, b: a | b, conditions)).select(rows[FILE.name])
 
+    def _prune(self, target: Target, rows: DataFrame) -> tuple[DataFrame, Sequence[Key]]:
+        """Return the rows to join with the source, and the keys of the join."""
+        keys = keys_of(target, rows, self.source, self.condition)
+        # Spark writes a row of literals into the condition of the join, and so limits the rows
+        if not target.session.bridge.joins.is_literal_row(self.source):
+            rows = prune_by_key_range(target, rows, self.source, keys)
+        return rows, keys
+
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
         bridge, source = target.session.bridge, self.source
         rewriting = mode == "copy-on-write"
         if not (rewriting or self.not_matched_by_source_clauses):
-            keys = keys_of(target, rows, source, self.condition)
-            rows = prune_by_key_range(target, rows, source, keys)
+            rows, keys = self._prune(target, rows)
             outer = bool(self.not_matched_clauses)
             rows = rows_with_source_keys(target, rows, source, keys, outer=outer)
         if not (self.matched_clauses or self.not_matched_by_source_clauses):
