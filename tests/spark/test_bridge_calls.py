@@ -222,3 +222,19 @@ def test_rows_that_the_plan_has_are_not_cached(
 ) -> None:
     joins = Bridge(session.spark).joins
     assert joins.needs_no_cache(session.spark.sql(query)) is needs_none
+
+
+@pytest.mark.parametrize(
+    ("query", "is_one"),
+    [
+        ("select 1 id, 'a' v", True),
+        ("select id + 1 id from (select 1 id) where id > 0", True),
+        ("select rand() id", False),
+        ("select 1 id union all select 2", False),
+        ("select explode(array(1, 2)) id", False),
+        ("select 1 id from range(3)", False),
+        ("select id from (select 1 id) join range(3) using (id)", False),
+    ],
+)
+def test_a_row_of_literals_is_known(session: IcebergSession, query: str, is_one: bool) -> None:
+    assert Bridge(session.spark).joins.is_literal_row(session.spark.sql(query)) is is_one

@@ -240,6 +240,9 @@ public class IcebergPyJoins {
   }
   /** Return whether a DataFrame is a row of literals, which Spark writes into conditions. */
   public boolean isLiteralRow(Object frame) {
+    // other sources need not be optimized to know it
+    if (!(IcebergPyFrames.plan(frame).collectLeaves().head() instanceof OneRowRelation))
+      return false;
     LogicalPlan plan =
         ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
     if (!(plan instanceof Project) || !(plan.children().head() instanceof OneRowRelation))
