@@ -170,8 +170,8 @@ class ChangeBench:
         )
 
     def appends(self, runs: int) -> Iterator[Line]:
-        """Measure appends of the whole lineitem into a new table, of a part of it into many
-        partitions, and of single rows.
+        """Measure appends of the whole lineitem into a new table, of some of its columns as nested
+        ones, of a part of it into many partitions, and of single rows.
         """
         for name, layout in (("", ""), (" by month", "PARTITIONED BY (months(l_shipdate))")):
             yield race(
@@ -180,6 +180,12 @@ class ChangeBench:
                 runs=runs,
                 limit=1.1,
             )
+        yield race(
+            "append of lists, maps and structs",
+            {contestant: partial(self._append_nested, contestant) for contestant in CATALOGS},
+            runs=runs,
+            limit=1.1,
+        )
         yield race(
             f"append of {ROWS_OF_PARTITIONS:,} rows into {PARTITIONS:,} partitions",
             {
@@ -214,6 +220,19 @@ class ChangeBench:
         )
         table, some = self._new(contestant, columns, layout), f"LIMIT {rows}" if rows else ""
         self.sql(f"INSERT INTO {table} SELECT * FROM lineitem {some}")
+
+    def _append_nested(self, contestant: str) -> None:
+        columns = (
+            "k BIGINT, words ARRAY<STRING>, numbers MAP<STRING, DECIMAL(12, 2)>, "
+            "days ARRAY<STRUCT<name: STRING, day: DATE>>"
+        )
+        table = self._new(contestant, columns, "")
+        self.sql(
+            f"INSERT INTO {table} SELECT l_orderkey, array(l_shipmode, l_shipinstruct), "
+            "map('quantity', l_quantity, 'price', l_extendedprice), "
+            "array(named_struct('name', 'ship', 'day', l_shipdate)) "
+            "FROM lineitem"
+        )
 
     def _append_rows(self, contestant: str) -> None:
         full = self._new(contestant, "id BIGINT, v STRING", "")

@@ -171,18 +171,15 @@ def test_calls_do_not_grow_with_columns(
 def test_steps_without_names_are_not_analysed(session: IcebergSession) -> None:
     spark = session.spark
     bridge, frame = Bridge(spark), spark.range(3).selectExpr("id", "id + 1 AS n")
+    frame = frame.withMetadata("n", {"parquet.field.id": 1})
     assert spark._jvm is not None
     rules = spark._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor
-    kept = [
-        WrittenColumn(
-            source="n", type='"decimal(20,0)"', optional=True, name="m", metadata='{"id": 1}'
-        )
-    ]
+    kept = [WrittenColumn(source="n", type='"decimal(20,0)"', name="m")]
     rules.resetMetrics()
     written = bridge.writes.rebalance(bridge.writes.written_columns(frame, kept), [], 1 << 20)
     assert "ResolveReferences" not in rules.dumpTimeSpent()
     [field] = written.schema.fields
-    assert (field.name, field.nullable, field.metadata) == ("m", True, {"id": 1})
+    assert (field.name, field.nullable, field.metadata) == ("m", False, {})
     named = bridge.writes.rebalance(written, [sql.col("m")], 1 << 20)
     assert "ResolveReferences" in rules.dumpTimeSpent()
     assert sorted(int(m) for (m,) in named.collect()) == [1, 2, 3]

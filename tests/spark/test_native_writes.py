@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from iceberg_pyspark.spark.write import native_writer
 from iceberg_pyspark.spark.write.native_columns import partition_columns
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import accepts, parse_transform
+from iceberg_pyspark.spec.types import walk_fields
 from iceberg_pyspark.storage.files.local import remove_folder
 from tests.support.native_lake import sqlite_conf
 from tests.support.rows import plain_value, sorted_rows, spark_rows
@@ -113,6 +115,59 @@ def test_every_type_and_its_metrics(spark: SparkSession, lake: IcebergSession) -
 def columns_of(file: Path) -> list[str]:
     """Return the columns as Parquet describes them, without the lines that name the writer."""
     return str(pq.ParquetFile(file).schema).splitlines()[2:]
+
+
+NESTED = """
+    (1, array('a', null), map('k', 1, 'z', null), array(named_struct('x', 1, 'Y', array(1.5f))),
+     named_struct('m', map(date'2024-02-29', array(map(1, 'deep')))), array(array(1.5d), array())),
+    (2, array(), map(), array(), named_struct('m', map()), array()),
+    (3, null, null, null, null, null),
+    (4, array('b'), map('é', 3), array(null, named_struct('x', null, 'Y', array())),
+     named_struct('m', null), array(null, array(null, -0.0d)))
+"""
+
+
+def test_lists_and_maps_and_their_metrics(spark: SparkSession, lake: IcebergSession) -> None:
+    query = f"select * from values {NESTED} as t(id, tags, by_name, pairs, st, matrix)"
+    native = by_both(spark, lake, "nested", "", query)
+    [ours, theirs] = (
+        next(p for p in files_of(lake, t) if p.is_file()) for t in (native, f"{native}_arrow")
+    )
+    assert columns_of(ours) == columns_of(theirs)
+    ids = {f.field_id for f in walk_fields(lake.table(native).schema.as_struct)}
+    assert len(ids) == 21
+    assert {int(i) for i in re.findall(r"field_id=(\d+)", str(pq.ParquetFile(ours).schema))} == ids
+    spark.sql(f"alter table {native} rename column pairs.element.x to z")
+    spark.sql(f"alter table {native} add column pairs.element.x int")
+    [row] = spark.sql(f"select pairs[0].z, pairs[0].x from {native} where id = 1").collect()
+    assert tuple(row) == (1, None)
+
+
+def test_nullability_of_the_table_is_that_of_its_files(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    """Whatever the query has, whose nullability Spark's optimizer may change too."""
+    t = "fast.db.nullable"
+    spark.sql(
+        f"create table {t} (a array<bigint>, m map<string, double>, s array<struct<x: bigint>>, "
+        "st struct<l: array<string>>) using iceberg"
+    )
+    from_query = spark.sql(
+        "select array(id) a, map('k', 1.5d) m, array(named_struct('x', id)) s, "
+        "named_struct('l', array('v')) st from range(1)"
+    )
+    narrow = spark.sql(
+        "select array(1) a, map('k', 1.5f) m, array(named_struct('X', 1)) s, "
+        "named_struct('L', array('v')) st from range(1)"
+    )
+    for frame in (from_query, narrow):
+        frame.writeTo(t).append()
+    assert writers_of(lake, t) == {"parquet-mr"}
+    described = {tuple(columns_of(p)) for p in files_of(lake, t) if p.is_file()}
+    assert len(described) == 1
+    text = "\n".join(described.pop())
+    assert len(re.findall("required ", text)) == 1, text
+    assert "required binary field_id=" in text, "a key"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +265,7 @@ def test_columns_that_spark_writes_differently_are_left_to_the_arrow_writer(
         return writers_of(lake, t)
 
     assert writers("plain", "id bigint, n int", "select id, 1") == {"parquet-mr"}
-    assert writers("list", "id bigint, l array<int>", "select id, array(1)") == {ARROW}
+    assert writers("list", "id bigint, l array<int>", "select id, array(1)") == {"parquet-mr"}
     codec = "'write.parquet.compression-codec' = 'brotli'"
     assert writers("brotli", "id bigint", "select id", codec) == {ARROW}
     off = "'write.spark.native-writer.enabled' = 'false'"

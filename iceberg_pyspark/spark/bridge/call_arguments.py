@@ -122,12 +122,7 @@ class WrittenColumn:
     type.
     """
 
-    optional: bool
-    """Whether the column is written as nullable, whatever Spark knows about its values."""
-
     name: str
-    metadata: str
-    """The metadata of Spark's field, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

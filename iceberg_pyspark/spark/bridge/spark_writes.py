@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles, WrittenColumn, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
@@ -74,6 +75,7 @@ class Writes:
         frame: DataFrame,
         folder: str,
         *,
+        columns: StructType,
         job: str,
         partitioned_by: Sequence[str],
         settings: Mapping[str, str],
@@ -83,6 +85,8 @@ class Writes:
     ) -> None:
         """Write the rows by Spark's own writer, below a folder that no other writer uses.
 
+        The files have the `columns`, with their types and nullability; the frame's first columns
+        differ from them in names and nullability only, and those of `partitioned_by` follow.
         `settings` are session settings, `options` are options of Hadoop and of the format; both
         apply to this write alone. With a `commit` from `direct_commit` files keep their places;
         without one, they are moved into the folder after all files are written. A `file_format`
@@ -90,6 +94,7 @@ class Writes:
         """
         self._parquet.write(
             frame._jdf,
+            columns.json(),
             job,
             folder,
             json.dumps(partitioned_by),

@@ -1,14 +1,12 @@
 """Prepares the columns of a frame for Spark's own Parquet writer.
 
-Field ids are set in the metadata of columns, where Spark's writer reads them; it has no place for
-the ids of list elements, map keys and map values. A partitioned table gets one extra column per
-partition field, with a distinct value, valid as a folder name, for each partition value. The
-partition values themselves are computed from the rows (`spark/write/native_writer.py`).
+A partitioned table gets one extra column per partition field, with a distinct value, valid as a
+folder name, for each partition value. The partition values themselves are computed from the rows
+(`spark/write/native_writer.py`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +34,6 @@ from iceberg_pyspark.spec.transforms import (
     YearTransform,
 )
 
-_FIELD_ID = "parquet.field.id"
 _TYPES_WRITTEN_ALIKE = (
     ice.BooleanType,
     ice.IntegerType,
@@ -69,7 +66,7 @@ def columns_to_write(
     fields: Sequence[spark_types.StructField], schema: Schema
 ) -> list[WrittenColumn] | None:
     """Return a frame's columns for Spark's writer, or None if it would write other files."""
-    if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
+    if not (_is_written_alike(schema.as_struct) and _distinct(schema.as_struct)):
         return None
     fields_by_name = _fields_by_name(fields)
     if fields_by_name is None or fields_by_name.keys() != {f.name.lower() for f in schema.fields}:
@@ -77,35 +74,40 @@ def columns_to_write(
     columns = []
     for f, required in zip(schema.fields, to_spark_schema(schema).fields, strict=True):
         has = fields_by_name[f.name.lower()]
-        type_ = _stored_type(has.dataType, required.dataType)
-        if type_ is None or (f.required and has.nullable):
+        if not _fits(has, required):
             # This package's own writer refuses nulls and values that do not fit, in its own words.
             return None
-        cast = type_ != has.dataType or isinstance(type_, spark_types.StructType)
         columns.append(
             WrittenColumn(
                 source=has.name,
-                type=_with_ids(type_, f.type).json() if cast else None,
-                optional=f.optional,
+                type=required.dataType.json() if _needs_cast(has, required) else None,
                 name=f.name,
-                metadata=json.dumps({_FIELD_ID: f.field_id}),
             )
         )
     return columns
 
 
-def _is_written_alike(f: ice.NestedField) -> bool:
-    if isinstance(f.type, ice.StructType):
-        return all(_is_written_alike(child) for child in f.type.fields)
-    own = geo_spark_type(f.type) or nanos_spark_type(f.type)
-    return isinstance(f.type, _TYPES_WRITTEN_ALIKE) or own is not None
+def field_ids(schema: Schema) -> str:
+    """Return each field's id and the number of its children, in the order of the columns; a field's
+    children follow it. Spark's writer stores them (`IcebergPyFieldIds`).
+    """
+    return " ".join(
+        f"{f.field_id} {len(ice.children_of(f.type))}" for f in ice.walk_fields(schema.as_struct)
+    )
 
 
-def _distinct(struct: ice.StructType) -> bool:
+def _is_written_alike(type_: ice.Type) -> bool:
+    if children := ice.children_of(type_):
+        return all(_is_written_alike(f.type) for f in children)
+    own = geo_spark_type(type_) or nanos_spark_type(type_)
+    return isinstance(type_, _TYPES_WRITTEN_ALIKE) or own is not None
+
+
+def _distinct(type_: ice.Type) -> bool:
     """Return whether names differ by more than case, at every level; Spark refuses other files."""
-    names = {f.name.lower() for f in struct.fields}
-    inner = [f.type for f in struct.fields if isinstance(f.type, ice.StructType)]
-    return len(names) == len(struct.fields) and all(map(_distinct, inner))
+    children = ice.children_of(type_)
+    names = {f.name.lower() for f in children}
+    return len(names) == len(children) and all(_distinct(f.type) for f in children)
 
 
 def _fields_by_name(
@@ -115,50 +117,50 @@ def _fields_by_name(
     return by_name if len(by_name) == len(fields) else None
 
 
-def _stored_type(
-    has: spark_types.DataType, required: spark_types.DataType
-) -> spark_types.DataType | None:
-    """Return the type to write values of `has` with, or None if a lossless cast is not enough."""
-    if isinstance(has, spark_types.StructType) and isinstance(required, spark_types.StructType):
-        if [f.name.lower() for f in has.fields] != [f.name.lower() for f in required.fields]:
-            return None
-        for field, required_field in zip(has.fields, required.fields, strict=True):
-            if field.nullable and not required_field.nullable:
-                return None
-            if _stored_type(field.dataType, required_field.dataType) is None:
-                return None
-        return required
-    if has == required:
-        return required
-    match has, required:
+def _fits(has: spark_types.StructField, required: spark_types.StructField) -> bool:
+    """Return whether a lossless cast makes each value of a field one of the table's field."""
+    if has.nullable and not required.nullable:
+        return False
+    if below := _fields_below(required.dataType):
+        fields = _fields_below(has.dataType)
+        return (
+            type(has.dataType) is type(required.dataType)
+            and [f.name.lower() for f in fields] == [f.name.lower() for f in below]
+            and all(map(_fits, fields, below))
+        )
+    match has.dataType, required.dataType:
         case (
             spark_types.ByteType() | spark_types.ShortType(),
             spark_types.IntegerType() | spark_types.LongType(),
         ):
-            return required
+            return True
         case spark_types.IntegerType(), spark_types.LongType():
-            return required
+            return True
         case spark_types.FloatType(), spark_types.DoubleType():
-            return required
-        case spark_types.DecimalType(), spark_types.DecimalType():
-            whole = required.precision - required.scale
-            if has.scale <= required.scale and has.precision - has.scale <= whole:
-                return required
-    return None
+            return True
+        case spark_types.DecimalType() as small, spark_types.DecimalType() as large:
+            whole = large.precision - large.scale
+            return small.scale <= large.scale and small.precision - small.scale <= whole
+    return has.dataType == required.dataType
 
 
-def _with_ids(type_: spark_types.DataType, iceberg_type: ice.Type) -> spark_types.DataType:
-    if not isinstance(type_, spark_types.StructType):
-        return type_
-    assert isinstance(iceberg_type, ice.StructType), "made of it"
-    return spark_types.StructType(
-        [
-            spark_types.StructField(
-                f.name, _with_ids(s.dataType, f.type), s.nullable, {_FIELD_ID: f.field_id}
-            )
-            for s, f in zip(type_.fields, iceberg_type.fields, strict=True)
-        ]
-    )
+def _needs_cast(has: spark_types.StructField, required: spark_types.StructField) -> bool:
+    """Return whether values change, of fields that fit; names and nullability change no value."""
+    if below := _fields_below(required.dataType):
+        return any(map(_needs_cast, _fields_below(has.dataType), below))
+    return has.dataType != required.dataType
+
+
+def _fields_below(type_: spark_types.DataType) -> list[spark_types.StructField]:
+    match type_:
+        case spark_types.StructType(fields=fields):
+            return fields
+        case spark_types.ArrayType():
+            return [spark_types.StructField("element", type_.elementType, type_.containsNull)]
+        case spark_types.MapType():
+            value = spark_types.StructField("value", type_.valueType, type_.valueContainsNull)
+            return [spark_types.StructField("key", type_.keyType, nullable=False), value]
+    return []
 
 
 def are_numeric_transforms(spec: PartitionSpec) -> bool:

@@ -31,6 +31,7 @@ from iceberg_pyspark.formats.locations import LocationProvider, data_file_name, 
 from iceberg_pyspark.spark.bridge.call_arguments import DirectFiles, WrittenColumn
 from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.rows.spark_types import to_spark_schema
 from iceberg_pyspark.spark.storage.jvm_access import NativeStorage, local_location
 from iceberg_pyspark.spark.write.distribution import (
     WriteDistribution,
@@ -40,6 +41,7 @@ from iceberg_pyspark.spark.write.distribution import (
 from iceberg_pyspark.spark.write.native_columns import (
     are_numeric_transforms,
     columns_to_write,
+    field_ids,
     partition_columns,
 )
 from iceberg_pyspark.spec import types as ice
@@ -106,7 +108,8 @@ _OPTIONS = {
     "parquet.statistics.truncate.length": str(2**31 - 1),
 }
 _SETTINGS = {
-    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # IcebergPyFieldIds writes them
+    "spark.sql.parquet.fieldId.write.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -114,6 +117,7 @@ _SETTINGS = {
     "spark.sql.parquet.variant.annotateLogicalType.enabled": "true",
     "spark.sql.variant.inferShreddingSchema": "true",
 }
+_FIELD_IDS = "iceberg-py.field-ids"
 _FEWEST_ROWS = 1000
 _SHRINKS_BY = 3
 
@@ -297,6 +301,7 @@ def write_natively(
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
+    options = {**options, _FIELD_IDS: field_ids(context.schema)}
     encryption = encryption_of(io)
     store = None
     if not is_local(data):
@@ -305,10 +310,7 @@ def write_natively(
         store = reach_store(bridge, data, io) if bridge.has(STORE_WRITE) else None
         if store is None:
             return None
-    columns += [
-        WrittenColumn(source=name, type=None, optional=False, name=name, metadata="{}")
-        for name in of_changes
-    ]
+    columns += [WrittenColumn(source=name, type=None, name=name) for name in of_changes]
     rows = bridge.writes.written_columns(frame, columns)
     if parts and distribution.mode == "hash" and are_numeric_transforms(context.spec):
         # Computed once: an extra number costs less in a shuffle than computing it again.
@@ -323,6 +325,7 @@ def write_natively(
     job = partial(
         bridge.writes.write_parquet,
         rows,
+        columns=to_spark_schema(context.schema),
         job=context.write_id,
         partitioned_by=list(parts),
         settings=_session_settings(

@@ -1,6 +1,5 @@
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
@@ -10,7 +9,7 @@ import org.apache.spark.util.CollectionAccumulator;
  * position of `IcebergPyTouchedRows`, which go to an accumulator, and not into files. Spark counts
  * an accumulator of a job's last stage once for each task.
  */
-public class IcebergPyChangeFormat extends ParquetFileFormat {
+public class IcebergPyChangeFormat extends IcebergPyParquetFormat {
   private final CollectionAccumulator touched;
   IcebergPyChangeFormat(CollectionAccumulator touched) { this.touched = touched; }
 

@@ -7,16 +7,18 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.HadoopMapReduceCommitProtocol;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** A job of Spark's Parquet writer. */
 class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final org.apache.spark.sql.classic.SparkSession session;
   private final QueryExecution execution;
+  private final StructType columns;
   private final String job;
   private final String folder;
   private final Set partitionColumns;
@@ -24,10 +26,11 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final FileCommitProtocol commit;
   private final ParquetFileFormat format;
   IcebergPyParquetWrite(org.apache.spark.sql.classic.SparkSession session, QueryExecution execution,
-      String job, String folder, Set partitionColumns, Map options, FileCommitProtocol commit,
-      ParquetFileFormat format) {
+      StructType columns, String job, String folder, Set partitionColumns, Map options,
+      FileCommitProtocol commit, ParquetFileFormat format) {
     this.session = session;
     this.execution = execution;
+    this.columns = columns;
     this.job = job;
     this.folder = folder;
     this.partitionColumns = partitionColumns;
@@ -39,12 +42,16 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   public Object apply() {
     SparkPlan plan = (SparkPlan) execution.executedPlan();
     List output = new ArrayList(CollectionConverters.asJava(plan.output()));
-    List analyzed = CollectionConverters.asJava(((LogicalPlan) execution.analyzed()).output());
     List partitions = new ArrayList();
     for (int i = 0; i < output.size(); i++) {
-      // that a scan has no null is no reason to write a column that must have none
-      boolean nullable = ((Attribute) analyzed.get(i)).nullable();
-      output.set(i, ((Attribute) output.get(i)).withNullability(nullable));
+      // the files have the table's types, whatever Spark knows about nulls
+      if (i < columns.length()) {
+        StructField column = columns.apply(i);
+        output.set(i,
+            ((Attribute) output.get(i))
+                .withDataType(column.dataType())
+                .withNullability(column.nullable()));
+      }
       if (partitionColumns.contains(((Attribute) output.get(i)).name()))
         partitions.add(output.get(i));
     }

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -13,6 +12,7 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructType;
 
 /** Writes Parquet files with Spark's own writer; Python commits them. */
 public class IcebergPyParquetWrites {
@@ -31,21 +31,22 @@ public class IcebergPyParquetWrites {
         column = IcebergPyFrames.expression(session,
             ((org.apache.spark.sql.Column) IcebergPyFrames.column(column))
                 .cast(DataType.fromJson((String) description.get("type"))));
-      // whatever the plan knows about it
-      if (Boolean.TRUE.equals(description.get("optional"))) column = new KnownNullable(column);
-      out.add(IcebergPyFrames.alias(column, (String) description.get("name"),
-          scala.Option.apply(Metadata.fromJson((String) description.get("metadata")))));
+      out.add(IcebergPyFrames.alias(
+          column, (String) description.get("name"), scala.Option.apply(Metadata.empty())));
     }
     return IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(out), plan));
   }
 
   /**
-   * Write the rows into files in a folder. `settings` are session settings for this write only;
-   * `options` are for Hadoop and the format. Without another `commit` protocol, the files are moved
-   * to the folder after all are written; without another `format`, it is Spark's Parquet.
+   * Write the rows into files in a folder. `columns` has the types and nullability of the files'
+   * columns, as Spark's JSON; partition columns follow them. `settings` are session settings for
+   * this write only; `options` are for Hadoop and the format. Without another `commit` protocol,
+   * the files are moved to the folder after all are written; without another `format`, it is
+   * Spark's Parquet with field ids.
    */
-  public void write(Object frame, String job, String folder, String partitionColumns,
-      String settings, String options, Object commit, Object format) throws java.io.IOException {
+  public void write(Object frame, String columns, String job, String folder,
+      String partitionColumns, String settings, String options, Object commit, Object format)
+      throws java.io.IOException {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     QueryExecution execution = rows.queryExecution();
     org.apache.spark.sql.classic.SparkSession session =
@@ -59,10 +60,11 @@ public class IcebergPyParquetWrites {
     }
     Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
     IcebergPyLocalFiles.addTo(hadoopOptions, session, folder);
-    scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
+    scala.Function0 body = new IcebergPyParquetWrite(session, execution,
+        (StructType) DataType.fromJson(columns), job, folder,
         new HashSet((List) IcebergPyBridge.JSON.readValue(partitionColumns, List.class)),
         hadoopOptions, (FileCommitProtocol) commit,
-        format == null ? new ParquetFileFormat() : (ParquetFileFormat) format);
+        format == null ? new IcebergPyParquetFormat() : (ParquetFileFormat) format);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
         scala.Option.apply("iceberg-py: Parquet files"), new IcebergPySettingsScope(session, body));
   }
