@@ -19,7 +19,11 @@ from typing import Any
 
 PLACES = {
     "iceberg_pyspark.spark.data_source.stream_writer": ("IcebergStreamWriter", "write", "commit"),
-    "iceberg_pyspark.spark.data_source.stream_reader": ("IcebergStreamReader", "partitions"),
+    "iceberg_pyspark.spark.data_source.stream_reader": (
+        "IcebergStreamReader",
+        "latestOffset",
+        "partitions",
+    ),
     "iceberg_pyspark.spark.data_source.limited_stream_reader": (
         "LimitedStreamReader",
         "latestOffset",
