@@ -109,7 +109,10 @@ def test_a_checkpoint_goes_on_with_the_other_path(
     other = {"true": "false", "false": "true"}[first]
     table = load_table(str(copy))
     for i, native in enumerate((first, other, other, first, other, first)):
-        sink(source(spark, path, native=native), copy, checkpoint, native=native)
+        # before 4.2, Spark reads nothing after a batch that a portable stream repeats
+        repeats = i and i % 2 == 0 and native == "false"
+        for _ in range(2 if repeats else 1):
+            sink(source(spark, path, native=native), copy, checkpoint, native=native)
         assert ids_of(table) == list(range(i + 1))
         if i % 2:
             run_last_batch_again(checkpoint)
