@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark import load_catalog, load_table
-from iceberg_pyspark.spark.data_source.stream_source import LimitedStreamReader
 from jobs import ingest
+from tests.spark.portable_copy import KNOWS_LIMITS
 from tests.support.spark_sessions import spark_environment
 
 pytestmark = pytest.mark.nightly
@@ -26,8 +26,7 @@ OF_SINK = [
     "before IcebergStreamWriter.commit",
     "after IcebergStreamWriter.commit",
 ]
-READER = LimitedStreamReader.__name__
-"""`IcebergStreamReader` where Spark has no limits for streams."""
+READER = "LimitedStreamReader" if KNOWS_LIMITS else "IcebergStreamReader"
 
 OF_SOURCE = [
     f"before {READER}.latestOffset",

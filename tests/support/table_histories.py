@@ -359,7 +359,7 @@ def append(h: History) -> None:
 def _row_ids(h: History, f: DataFile) -> list[int]:
     """Return the ids of the rows of a new file, by their positions."""
     if f.key_metadata is None:
-        return list(pq.read_table(_local(f))[ID].to_pylist())
+        return list(pq.ParquetFile(_local(f)).read([ID])[ID].to_pylist())
     rows = h.table.scan(columns=[ID, "_file", "_pos"]).to_arrow()
     rows = rows.filter(pc.equal(rows["_file"], f.file_path)).sort_by("_pos")
     assert rows["_pos"].to_pylist() == list(range(f.record_count))

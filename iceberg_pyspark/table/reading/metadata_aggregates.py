@@ -2,8 +2,9 @@
 
 Aggregates of a file are known if every row is live and matches the predicate, and if bounds are
 exact. Bounds of strings and bytes may be truncated, so for these types only partition values count.
-NaN is outside the bounds of floats, so a file must be known to have none; and a zero as the bound
-of floats does not tell the sign of the zeros. The rows of all other files remain to be read.
+NaN is outside the bounds of floats, so a file must be known to have none; a zero as the bound of
+floats does not tell the sign of the zeros; and the largest number may stand for an infinity. The
+rows of all other files remain to be read.
 
 Column statistics are only good for estimates: deleted rows are counted, and bounds may be wider
 than the values. Distinct values are counted by the writer of a statistics file; table metadata
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,6 +51,9 @@ _BOUNDED_TYPES = (
 )
 _GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
 _FLOATS = (types.FloatType, types.DoubleType)
+_LARGEST = pa.array([float(np.finfo(t).max) for t in (np.float32, np.float64)])
+"""The bounds that some writers give to infinities, pyarrow 24 for one."""
+
 _COUNTED_TYPES = (
     *_GROUPED_TYPES,
     *_FLOATS,
@@ -185,6 +190,9 @@ class _Files:
             has_no_nan = pc.equal(self._metric("nan_value_counts", column), 0)
             self._know_only(pc.or_kleene(has_no_nan, pc.invert(has_values)))
         values = lower if function.kind == "min" else upper
+        if isinstance(column.type, _FLOATS):
+            sizes = pc.abs(values).cast(pa.float64())
+            self._know_only(pc.invert(pc.is_in(sizes, value_set=_LARGEST)))
         self._know_only(pc.fill_null(pc.less_equal(lower, upper), True))
         self._know_only(pc.or_kleene(pc.is_valid(values), pc.invert(has_values)))
         return pc.if_else(has_values, values, None)
