@@ -51,7 +51,7 @@ _BOUNDED_TYPES = (
 )
 _GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
 _FLOATS = (types.FloatType, types.DoubleType)
-_LARGEST = pa.array([float(np.finfo(t).max) for t in (np.float32, np.float64)])
+_LARGEST = [float(np.finfo(t).max) for t in (np.float32, np.float64)]
 """The bounds that some writers give to infinities, pyarrow 24 for one."""
 
 _COUNTED_TYPES = (
@@ -192,7 +192,7 @@ class _Files:
         values = lower if function.kind == "min" else upper
         if isinstance(column.type, _FLOATS):
             sizes = pc.abs(values).cast(pa.float64())
-            self._know_only(pc.invert(pc.is_in(sizes, value_set=_LARGEST)))
+            self._know_only(pc.invert(pc.is_in(sizes, value_set=pa.array(_LARGEST))))
         self._know_only(pc.fill_null(pc.less_equal(lower, upper), True))
         self._know_only(pc.or_kleene(pc.is_valid(values), pc.invert(has_values)))
         return pc.if_else(has_values, values, None)
