@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, load_table
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.spark.portable_copy import KNOWS_LIMITS
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_sessions import run_driver
 from tests.support.streams import offsets_of
@@ -109,8 +110,8 @@ def test_a_checkpoint_goes_on_with_the_other_path(
     other = {"true": "false", "false": "true"}[first]
     table = load_table(str(copy))
     for i, native in enumerate((first, other, other, first, other, first)):
-        # before 4.2, Spark reads nothing after a batch that a portable stream repeats
-        repeats = i and i % 2 == 0 and native == "false"
+        # without limits, Spark reads nothing after a batch that a portable stream repeats
+        repeats = i and i % 2 == 0 and native == "false" and not KNOWS_LIMITS
         for _ in range(2 if repeats else 1):
             sink(source(spark, path, native=native), copy, checkpoint, native=native)
         assert ids_of(table) == list(range(i + 1))

@@ -30,7 +30,7 @@ from iceberg_pyspark.spark.native_read import (
 )
 from iceberg_pyspark.spark.options.option_values import _SESSION
 from iceberg_pyspark.spark.row_level import change_frame, merge
-from iceberg_pyspark.spark.write import distribution
+from iceberg_pyspark.spark.write import distribution, native_writer
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.store_properties import LOCATION_OPTIONS
 from iceberg_pyspark.table.row_level import change_task
@@ -122,6 +122,10 @@ def test_places_of_deletes(described: type, readers: list[str]) -> None:
 
 def test_columns_to_write() -> None:
     assert keys_read("IcebergPyParquetWrites") == names_of(call_arguments.WrittenColumn)
+
+
+def test_the_option_with_field_ids() -> None:
+    assert re.findall(r'OPTION = "(.+)"', java("IcebergPyFieldIds")) == [native_writer._FIELD_IDS]
 
 
 def test_numbers_of_a_plan() -> None:
