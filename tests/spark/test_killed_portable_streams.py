@@ -17,7 +17,7 @@ from jobs import ingest
 from tests.spark.portable_copy import KNOWS_LIMITS
 from tests.support.spark_sessions import spark_environment
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 SUPPORT = Path(__file__).parents[1] / "support"
 OF_SINK = [

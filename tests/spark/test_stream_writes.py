@@ -452,6 +452,7 @@ def test_a_stream_from_a_table_into_another(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "how", ["append", "copy-on-write", "merge-on-read", "batches", "portable batches"]
 )
