@@ -176,13 +176,23 @@ def _place_float(double: BoundLiteralValue) -> BoundLiteralValue:
     if double.where == "nan":
         return double
     value: float = double.value
-    try:
-        nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        nearest = math.copysign(math.inf, value)
+    nearest = nearest_float(value)
     if nearest == value:
         return BoundLiteralValue("at", nearest)
     return BoundLiteralValue("after", nearest if nearest < value else _float_before(nearest))
+
+
+def nearest_float(value: float) -> float:
+    """Return the 32-bit float nearest to a number; an infinity beyond the largest one.
+
+    >>> nearest_float(0.1)
+    0.10000000149011612
+    """
+    try:
+        nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return nearest
 
 
 def _float_before(value: float) -> float:

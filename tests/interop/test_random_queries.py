@@ -20,14 +20,15 @@ pytestmark = pytest.mark.nightly
 SEED, QUERIES = 1, 8 * WORK
 
 TABLES = ("unpartitioned", "by_days", "by_value", "in_order")
-COLUMNS = ("id", "p", "s", "ts", "d", "x", "n", "added")
+COLUMNS = ("id", "p", "s", "ts", "d", "x", "n", "f", "added")
 ROWS = (
     "SELECT id + {start} AS id, if(id % 7 = 0, null, CAST(id % 5 AS INT)) AS p, "
     "if(id % 11 = 0, null, concat('s', id % 13)) AS s, "
     "TIMESTAMP '2024-02-27 00:00:00' + make_interval(0, 0, 0, 0, id % 96) AS ts, "
     "DATE '2024-02-27' + CAST(id % 40 AS INT) AS d, "
     "if(id % 9 = 0, double('NaN'), (id % 50) / 8 - 2) AS x, "
-    "if(id % 6 = 0, null, CAST((id % 70) / 4 - 5 AS DECIMAL(9, 2))) AS n FROM range({count})"
+    "if(id % 6 = 0, null, CAST((id % 70) / 4 - 5 AS DECIMAL(9, 2))) AS n, "
+    "CAST((id % 50) / 10 - 2 AS FLOAT) AS f FROM range({count})"
 )
 ORDERS = ("", " DESC", " NULLS LAST", " DESC NULLS FIRST")
 _FIRST_FIELD = {"by_days": "days(ts)", "by_value": "p"}
@@ -39,7 +40,9 @@ NAN_IS_LARGEST = "{a}.x > {n}.5"
 def make_table(oracle: Oracle, name: str, version: int) -> None:
     """Create a table with Java and change its rows under several schemas and partition specs."""
     full = f"java_hadoop.random_queries.{name}"
-    columns = "id BIGINT, p INT, old STRING, ts TIMESTAMP, d DATE, x FLOAT, n DECIMAL(9, 2)"
+    columns = (
+        "id BIGINT, p INT, old STRING, ts TIMESTAMP, d DATE, x FLOAT, n DECIMAL(9, 2), f FLOAT"
+    )
     oracle.sql(
         f"CREATE TABLE {full} ({columns}) USING iceberg TBLPROPERTIES ("
         f"'format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
@@ -142,6 +145,8 @@ class Queries:
                 NAN_IS_LARGEST.format(a=a, n=n - 4),
                 f"isnan({a}.x)",
                 f"{a}.n <= {n}.25",
+                f"{a}.f = {n / 10}F",
+                f"{a}.f NOT IN ({n / 10}F, -{n / 5}F)",
                 f"({a}.added IS NULL OR {a}.added > {n * 20})",
                 f"({a}.p = {n % 5} OR {a}.d = DATE '2024-03-0{n}')",
             ]
@@ -159,7 +164,7 @@ class Queries:
         )
 
     def _aggregates(self, a: str) -> str:
-        column = self._choose.choice(["id", "p", "s", "ts", "d", "x", "n", "added"])
+        column = self._choose.choice(COLUMNS)
         return (
             f"count(*), count({a}.{column}), min({a}.{column}), max({a}.{column}), "
             f"sum({a}.id), sum({a}.n), count(DISTINCT {a}.s)"

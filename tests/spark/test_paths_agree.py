@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,55 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.encrypted_tables import key_properties
+from tests.support.frames import append_rows
 from tests.support.history_model import Moment
 from tests.support.naive_rows import read, shown
+from tests.support.parameters import cases
+from tests.support.plain_values import few_values
 from tests.support.rows import plain_value
-from tests.support.sql_conditions import Column, Condition, both, columns_of, conditions
+from tests.support.sql_conditions import (
+    Column,
+    Condition,
+    both,
+    columns_of,
+    conditions,
+    literal_text,
+    order_of,
+)
 from tests.support.table_histories import a_history
+
+OTHER_TYPES = (
+    BooleanType(),
+    IntegerType(),
+    LongType(),
+    DoubleType(),
+    DecimalType(precision=9, scale=2),
+    DecimalType(precision=38, scale=10),
+    DateType(),
+    TimestampType(),
+    TimestamptzType(),
+    UUIDType(),
+    BinaryType(),
+)
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +179,27 @@ def test_native_rows_are_portable_rows_are_the_naive_ones(
     for condition in predicates:
         if condition.is_filter:
             assert query.without_spark(condition) == query.expected(condition), condition
+
+
+@cases("type_", fast=[FloatType(), StringType()], nightly=OTHER_TYPES, ids=str)
+def test_each_value_is_found_by_its_literal(
+    spark: SparkSession, catalog: TableCatalog, type_: PrimitiveType
+) -> None:
+    """Each file has one value: its bounds tell whether a condition may keep it."""
+    values = few_values(type_)
+    fields = (
+        NestedField(field_id=1, name="number", type=IntegerType()),
+        NestedField(field_id=2, name="c", type=type_),
+    )
+    name = re.sub(r"\W", "_", str(type_))
+    table = catalog.create_table(f"literals.{name}", Schema(fields=fields))
+    for i, value in enumerate(values):
+        append_rows(table, [{"number": i, "c": value}])
+    frame = spark.table(f"agree.{table.identifier}")
+    conditions = [f"c = {literal_text(type_, v)}" for v in values]
+    rows = collected([frame.where(c).select("number") for c in conditions])
+    for condition, value, actual in zip(conditions, values, rows, strict=True):
+        expected = [i for i, v in enumerate(values) if order_of(v, value) == 0]
+        assert actual == Counter(repr((i,)) for i in expected), condition
+        found = table.scan(filter=condition).to_arrow()["number"].to_pylist()
+        assert sorted(found) == expected, condition

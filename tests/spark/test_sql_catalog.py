@@ -21,6 +21,7 @@ from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.session_catalogs import catalog_and_levels
 from tests.support.native_lake import sqlite_lake
+from tests.support.plain_values import float32
 from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.lake"
@@ -141,6 +142,8 @@ DEFAULTS = {
     "c": ("decimal(6, 3)", "-2.5", Decimal("-2.500")),
     "f": ("double", "1e300", 1e300),
     "g": ("float", "0.5", 0.5),
+    "h": ("float", "0.1", float32(0.1)),
+    "k": ("float", "-1e-45F", -(2.0**-149)),
 }
 """The type, the SQL literal and the Python value of each column."""
 
@@ -165,7 +168,7 @@ def test_columns_missing_in_insert_have_their_defaults(
     spark.sql("insert overwrite lake.db.filled by name select 4 as id where 1 = 0")
     assert spark.table("lake.db.filled").count() == 0
     spark.sql("insert into lake.db.filled by name select 4 as id")
-    spark.sql("insert into lake.db.filled values (5, 0, 0" + ", null" * 10 + ")")
+    spark.sql("insert into lake.db.filled values (5, 0, 0" + ", null" * 12 + ")")
     spark.sql("update lake.db.filled set i = default, s = default, b = default where id = 5")
     actual = {r["id"]: tuple(r)[1:] for r in spark.table("lake.db.filled").collect()}
     assert actual[4] == values

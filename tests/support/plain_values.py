@@ -66,10 +66,11 @@ def float32(value: float) -> float:
 
 def plain_values(type_: PrimitiveType) -> SearchStrategy[Any]:
     """Return a strategy for values of a primitive type, never null."""
-    return st.sampled_from(_few(type_))
+    return st.sampled_from(few_values(type_))
 
 
-def _few(type_: PrimitiveType) -> list[Any]:
+def few_values(type_: PrimitiveType) -> list[Any]:
+    """Return the values of a primitive type, never null."""
     match type_:
         case BooleanType():
             return [True, False]
@@ -78,7 +79,7 @@ def _few(type_: PrimitiveType) -> list[Any]:
         case LongType():
             return [*_INTS, 2**31, 2**40 + 1, 2**63 - 1, -(2**63)]
         case FloatType():
-            return [*_FLOATS, float32(0.1)]
+            return [*_FLOATS, float32(0.1), 2.0**-149, float32(3.4028235e38)]
         case DoubleType():
             return [*_FLOATS, float32(0.1), 0.1, 1e300]
         case DecimalType(precision=precision, scale=scale):

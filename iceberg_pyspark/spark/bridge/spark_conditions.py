@@ -14,6 +14,7 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.literals import nearest_float
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -198,8 +199,11 @@ def literal_value(node: Expression) -> Any:
                 return _EPOCH + timedelta(microseconds=value)
             case "timestamp_ntz":
                 return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None)
-            case "float" | "double":
+            case "double":
                 return float(value)
+            case "float":
+                # Java's text has the digits that tell it from other floats, not from doubles
+                return nearest_float(float(value))
             case "binary":
                 return bytes.fromhex(value)
             case _ if type_.startswith("timestamp_"):

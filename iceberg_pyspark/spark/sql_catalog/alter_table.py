@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.expressions.literals import place_literal
+from iceberg_pyspark.expressions.literals import nearest_float, place_literal
 from iceberg_pyspark.spark.bridge.protocol.messages import LiteralValue
 from iceberg_pyspark.spark.bridge.protocol.source_messages import (
     ParsedStatement,
@@ -48,6 +50,7 @@ from iceberg_pyspark.spark.sql_catalog.character_types import character_properti
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_properties import CHARACTER_TYPE
 from iceberg_pyspark.spec.types import (
+    FloatType,
     PrimitiveType,
     StringType,
     TimestamptzNsType,
@@ -249,6 +252,10 @@ def _default_value(column: str, type_: object, default: ColumnDefault | None) ->
         )
     if isinstance(type_, StringType) and not isinstance(literal, str):
         raise _no_value(column, type_, default)
+    if isinstance(type_, FloatType) and isinstance(literal, Decimal | float):
+        # Spark casts 0.1 to a column's type; what no float is near to is not a value of the type
+        nearest = nearest_float(float(literal))
+        literal = nearest if isfinite(nearest) else literal
     try:
         bound = place_literal(type_, literal)
     except (TypeError, ValueError) as e:
